@@ -1,0 +1,1 @@
+"""Measurements of Holdfast beside its peers, on the machine at hand. Not part of the package."""

@@ -1,0 +1,89 @@
+"""Holdfast runs agent workflows inside long-lived processes.
+
+It survives crashes, keeps concurrent runs apart, and leaves nothing behind. This module only re-exports, lazily: a name
+is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import HoldfastError, PlatformError
+from holdfast.ports import DefaultRuntime
+
+if sys.platform == "win32":
+    raise PlatformError(
+        "Holdfast does not run on Windows: it keeps processes by means that only Linux and macOS have. Use WSL."
+    )
+
+if TYPE_CHECKING:
+    from holdfast.context import BoundExecutor as BoundExecutor
+    from holdfast.context import bind as bind
+    from holdfast.context import current_run_id as current_run_id
+    from holdfast.context import is_replaying as is_replaying
+    from holdfast.context import on_behalf_of as on_behalf_of
+    from holdfast.events import BaseEvent as BaseEvent
+    from holdfast.events import BaseEventListener as BaseEventListener
+    from holdfast.events import Depends as Depends
+    from holdfast.events import EventBus as EventBus
+    from holdfast.events import EventRecord as EventRecord
+    from holdfast.events import RuntimeState as RuntimeState
+    from holdfast.events import UnknownEvent as UnknownEvent
+    from holdfast.events import on_signal as on_signal
+    from holdfast.events import watch_signals as watch_signals
+    from holdfast.runs import Run as Run
+    from holdfast.runs import RunStatus as RunStatus
+    from holdfast.runtime import Runtime as Runtime
+    from holdfast.runtime import default_runtime as default_runtime
+
+    event_bus: EventBus
+    """The bus of the default runtime."""
+
+_WHERE = {
+    "BaseEvent": "events",
+    "BaseEventListener": "events",
+    "BoundExecutor": "context",
+    "Depends": "events",
+    "EventBus": "events",
+    "EventRecord": "events",
+    "Run": "runs",
+    "RunStatus": "runs",
+    "Runtime": "runtime",
+    "RuntimeState": "events",
+    "UnknownEvent": "events",
+    "bind": "context",
+    "current_run_id": "context",
+    "default_runtime": "runtime",
+    "is_replaying": "context",
+    "on_behalf_of": "context",
+    "on_signal": "events",
+    "watch_signals": "events",
+}
+
+__all__ = ["HoldfastError", "__version__", "event_bus", *sorted(_WHERE)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(f"holdfast.{_WHERE[name]}"), name)
+    elif name == "event_bus":
+        value = DefaultRuntime.get().event_bus
+    elif name == "__version__":
+        value = importlib.import_module("importlib.metadata").version("holdfast")
+    else:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _find_default_runtime() -> Any:
+    return importlib.import_module("holdfast.runtime").default_runtime()
+
+
+DefaultRuntime.find = _find_default_runtime

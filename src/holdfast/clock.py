@@ -1,0 +1,36 @@
+"""Time, passed in rather than looked up, so that a test can hold it still."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the runtime needs of time. `holdfast.testing.ManualClock` is the other one."""
+
+    def time_us(self) -> int:
+        """Wall time in microseconds since 1970, for stamps that people read."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back, for deadlines."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once `monotonic()` has grown by `seconds`."""
+        ...
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def time_us(self) -> int:
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -1,0 +1,158 @@
+"""Every error Holdfast raises, in one tree.
+
+    HoldfastError
+    ├── UsageError                      you called us wrong; the message says how to call
+    │   ├── HandlerSignatureError       a handler must take (source, event) or (source, event, state)
+    │   ├── DependencyError             handlers that depend on one another cannot be ordered
+    │   │   ├── CircularDependencyError     A waits for B and B waits for A
+    │   │   └── UnknownDependencyError      a handler waits for one that is not registered
+    │   ├── EventDefinitionError        an event class cannot carry what it declares
+    │   ├── EventNotEmittedError        identity was read before emit() gave it
+    │   ├── EventReusedError            one event object was emitted twice
+    │   ├── FlushInHandlerError         flush() inside a handler would wait for itself
+    │   ├── SyncInAsyncError            a blocking call where only the awaiting twin can work
+    │   ├── WrongLoopError              a run was awaited from a loop it does not live on
+    │   └── PlatformError               this operating system is not supported
+    ├── FlushTimeoutError               handlers were still at work when the time was up
+    ├── TransitionError                 a status cannot follow the present one
+    │   ├── IllegalTransitionError          the table has no such edge
+    │   └── AlreadyFinishedError            the run went through its one door before
+    ├── ClosedError                     you closed it
+    │   ├── BusClosedError                  emit or on after shutdown()
+    │   └── RuntimeClosedError              a run was started after close()
+    ├── RunError                        a run did not end as hoped
+    │   ├── RunFailedError                  it broke; __cause__ says how
+    │   ├── RunCancelledError               it was cancelled, with a reason
+    │   ├── RunEndedError                   it has ended; late writes and emits are refused
+    │   └── RunUnrecordedError              it ended, but its end could not be stored
+    └── StorageError                    a value cannot be stored or read back
+        └── NotStorableError                names the path of the value
+
+Base classes say what kind of mistake it is, so `except UsageError` separates "fix the call" from "it broke".
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class UsageError(HoldfastError):
+    """The call was wrong; the message says how to make it right."""
+
+
+class HandlerSignatureError(UsageError, TypeError):
+    """A handler cannot be called with `(source, event)` or `(source, event, state)`."""
+
+
+class DependencyError(UsageError):
+    """Handlers that depend on one another cannot be put in an order."""
+
+
+class CircularDependencyError(DependencyError):
+    """Handlers wait for one another in a circle."""
+
+    def __init__(self, circle: list[str]) -> None:
+        self.circle = circle
+        super().__init__(
+            f"handlers wait for one another in a circle: {' -> '.join(circle)}; remove one of these depends_on"
+        )
+
+
+class UnknownDependencyError(DependencyError):
+    """A handler depends on one that is registered for none of its event types."""
+
+
+class EventDefinitionError(UsageError, TypeError):
+    """An event class declares something an event cannot carry."""
+
+
+class EventNotEmittedError(UsageError, AttributeError):
+    """An event's identity was read before `emit` stamped it."""
+
+
+class EventReusedError(UsageError):
+    """One event object was emitted twice."""
+
+
+class FlushInHandlerError(UsageError):
+    """`flush()` was called inside a handler, where it would wait for itself."""
+
+
+class FlushTimeoutError(HoldfastError, TimeoutError):
+    """Handlers were still at work when the time was up; nothing was lost."""
+
+
+class SyncInAsyncError(UsageError, RuntimeError):
+    """A blocking call was made where it would stop the loop it waits for."""
+
+
+class WrongLoopError(UsageError, RuntimeError):
+    """A run was awaited from an event loop other than its own."""
+
+
+class PlatformError(UsageError, ImportError):
+    """This operating system is not supported."""
+
+
+class TransitionError(HoldfastError):
+    """A status cannot follow the present one."""
+
+
+class IllegalTransitionError(TransitionError):
+    """The status table has no such edge."""
+
+
+class AlreadyFinishedError(TransitionError):
+    """The run went through `finish()` before."""
+
+
+class ClosedError(HoldfastError):
+    """You closed it; it did not break."""
+
+
+class BusClosedError(ClosedError):
+    """The bus was shut down."""
+
+
+class RuntimeClosedError(ClosedError):
+    """The runtime was closed."""
+
+
+class RunError(HoldfastError):
+    """A run did not end as hoped, or has ended already."""
+
+
+class RunFailedError(RunError):
+    """The run broke; `__cause__` is the error that broke it."""
+
+
+class RunCancelledError(RunError):
+    """The run was cancelled; `reason` says why."""
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(message)
+
+
+class RunEndedError(RunError):
+    """The run has ended; what comes late is refused."""
+
+
+class RunUnrecordedError(RunError):
+    """The run ended but its end could not be stored; recovery owns it now."""
+
+
+class StorageError(HoldfastError):
+    """A value cannot be stored or read back."""
+
+
+class NotStorableError(StorageError, TypeError):
+    """A value has no stored form; `path` says where it sits."""
+
+    def __init__(self, path: str, type_name: str, hint: str = "") -> None:
+        self.path = path
+        self.type_name = type_name
+        advice = hint or "store plain data, or register a codec with holdfast.serde.register"
+        super().__init__(f"{path}: cannot store a {type_name}; {advice}")

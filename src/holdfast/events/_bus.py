@@ -1,0 +1,355 @@
+"""The event bus: one for each runtime. It stamps events, keeps their order, and takes them to whoever listens."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.context import Position, position
+from holdfast.errors import FlushInHandlerError, FlushTimeoutError, SyncInAsyncError
+from holdfast.events._base import BaseEvent
+from holdfast.events._calling import Barrier, BusStatistics, Item
+from holdfast.events._delivery import Outlet, Tree
+from holdfast.events._handlers import DependsOn, HandlerFunction, HandlerTable, name_of
+from holdfast.events._mailbox import Mailbox, Overflow, in_handler
+from holdfast.events._publishing import Publisher
+from holdfast.events._recording import Recording
+from holdfast.events._stamping import place
+from holdfast.events._state import RuntimeState
+from holdfast.ids import IdFactory, new_id
+from holdfast.ports import Entity
+from holdfast.threads import LoopThread
+
+F = TypeVar("F", bound=HandlerFunction)
+
+
+class EventBus:
+    """Takes events from runs to handlers.
+
+    Per handler, the events of one run tree arrive in the order they were emitted. `emit` may return before the
+    handlers ran, when another thread is delivering for that tree; `flush` is the guarantee.
+    """
+
+    def __init__(
+        self, *, clock: Clock | None = None, ids: IdFactory = new_id, loop_thread: LoopThread | None = None
+    ) -> None:
+        self._inside = Publisher(clock or SystemClock(), ids, loop_thread or LoopThread())
+
+    # -- listening -------------------------------------------------------------------------------------------------
+
+    def on(
+        self,
+        *event_types: type[BaseEvent],
+        depends_on: DependsOn = None,
+        background: bool = False,
+        capacity: int = 1024,
+        overflow: Overflow = "drop",
+        live_only: bool = False,
+    ) -> Callable[[F], F]:
+        """Decorator: call the function for each event of these classes and of their subclasses.
+
+        It takes `(source, event)`, or `(source, event, state)` where the third is the RuntimeState, None when nothing
+        records. Async functions run on the emitting run's loop, else on the runtime's. Sync ones run inline and must
+        be short; `background=True` gives one a thread and a bounded mailbox, which when full drops
+        (`overflow="drop"`, reported as HandlerOverflowEvent) or makes the emitter wait (`"block"`). `depends_on` names
+        handlers that must be done first. `live_only` leaves out events that are replayed.
+        """
+        box = (capacity, overflow) if background else None
+
+        def decorate(function: F) -> F:
+            self._register(self._inside.table, event_types, function, depends_on, box, live_only)
+            return function
+
+        return decorate
+
+    def register_handler(self, event_type: type[BaseEvent], handler: HandlerFunction, **options: Any) -> None:
+        """`on` without the decorator; takes the same options."""
+        self.on(event_type, **options)(handler)
+
+    def on_run(
+        self, outlet: Outlet, event_types: Iterable[type[BaseEvent]], function: HandlerFunction, depends_on: DependsOn
+    ) -> None:
+        """Register a handler that a run owns: it hears that run and the runs inside it, and goes when the run ends."""
+        with self._inside.lock:
+            self._inside.outlet_at(Position(outlet.run_id))  # refuses a run that has ended
+            if outlet.table is None:
+                outlet.table = HandlerTable()
+            self._register(outlet.table, event_types, function, depends_on, None, False)
+
+    def _register(
+        self,
+        table: HandlerTable,
+        event_types: Iterable[type[BaseEvent]],
+        function: HandlerFunction,
+        depends_on: DependsOn,
+        box: tuple[int, Overflow] | None,
+        live_only: bool,
+    ) -> None:
+        self._inside.check_process()
+        calls = self._inside.calls
+        with self._inside.lock:
+            self._inside.refuse_if_closed("listen")
+            mailbox = Mailbox(name_of(function), *box, calls.deliver_letter, calls.overflowed) if box else None
+            table.add(event_types, function, depends_on, mailbox, live_only)
+
+    def off(self, event_type: type[BaseEvent], handler: HandlerFunction) -> bool:
+        """Stop calling `handler` for `event_type`. Says whether it was registered; what is queued still arrives."""
+        with self._inside.lock:
+            was_there, gone = self._inside.table.remove(event_type, handler)
+        if gone is not None and gone.mailbox is not None:
+            gone.mailbox.close(0)
+        return was_there
+
+    def registrations(self) -> list[tuple[type[BaseEvent], HandlerFunction]]:
+        """Every pair of an event class and a handler registered for it."""
+        with self._inside.lock:
+            return self._inside.table.registrations()
+
+    def validate_dependencies(self) -> None:
+        """Raise UnknownDependencyError if a handler waits for one that hears none of its events."""
+        with self._inside.lock:
+            self._inside.table.validate()
+
+    @contextmanager
+    def scoped_handlers(self) -> Iterator[None]:
+        """Within the block the bus has only the handlers registered in it; after it, only those it had before."""
+        inside = self._inside
+        with inside.lock:
+            before, inside.table = inside.table, HandlerTable()
+        try:
+            yield
+        finally:
+            with inside.lock:
+                scoped, inside.table = inside.table, before
+            _close_mailboxes(scoped)
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Within the block the bus is as new: no handlers, no recording, counts at zero. Afterwards all is as before."""
+        inside = self._inside
+        with inside.lock:
+            before = inside.table, inside.recording, inside.calls.statistics
+            inside.start_afresh()
+        try:
+            yield
+        finally:
+            with inside.lock:
+                scoped = inside.table
+                inside.table, inside.recording, inside.calls.statistics = before
+            _close_mailboxes(scoped)
+
+    # -- recording -------------------------------------------------------------------------------------------------
+
+    @property
+    def runtime_state(self) -> RuntimeState | None:
+        """What the bus has recorded; None while it records nothing, and until the first event after arming."""
+        return self._inside.recording.state
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether the bus records every run."""
+        return self._inside.recording.armed
+
+    def enable_recording(self) -> None:
+        """Record every run from now on. Calling it again changes nothing."""
+        with self._inside.lock:
+            self._inside.recording.armed = True
+
+    def disable_recording(self) -> None:
+        """Record no more, and drop what was recorded."""
+        with self._inside.lock:
+            self._inside.recording = Recording()
+
+    def set_runtime_state(self, state: RuntimeState) -> None:
+        """Record every run from now on, into `state`."""
+        with self._inside.lock:
+            self._inside.recording.armed, self._inside.recording.state = True, state
+
+    def reset_runtime_state(self) -> None:
+        """Drop what was recorded, events and entities. Recording stays armed; journals are not touched."""
+        with self._inside.lock:
+            self._inside.recording.state = None
+
+    # -- emitting --------------------------------------------------------------------------------------------------
+
+    def emit(self, source: object, event: BaseEvent) -> None:
+        """Stamp an event and take it to its handlers.
+
+        Raises EventReusedError if it was emitted before, RunEndedError if the run this code belongs to has ended,
+        BusClosedError after shutdown.
+        """
+        inside = self._inside
+        inside.check_process()
+        here = position.get()
+        outlet = inside.outlet_at(here)
+        if outlet.run_id is None:
+            inside.note_outside(event)
+        inside.publish(outlet, source, event, here)
+
+    async def aemit(self, source: object, event: BaseEvent) -> None:
+        """`emit`, then wait until the handlers of this run tree are done with it, async and background ones too."""
+        self._refuse_inside_handler("aemit()", "emit()")
+        tree = self._inside.outlet_at(position.get()).tree
+        self.emit(source, event)
+        await self._await_passes([tree], None)
+
+    def emit_new(self, source: object, event_type: type[BaseEvent], /, **payload: Any) -> None:
+        """Build and emit an event, but only if somebody will see it. Scopes open and close all the same."""
+        here = position.get()
+        outlet = self._inside.outlet_at(here)
+        if self._inside.wants(outlet, event_type):
+            self.emit(source, event_type(**payload))
+        elif event_type.opens is not None or event_type.closes is not None:
+            after, _, _ = place(here, event_type, self._inside.new_id() if event_type.opens is not None else "")
+            position.set(after)
+
+    def wants(self, event_type: type[BaseEvent]) -> bool:
+        """Whether anybody would see an event of this class emitted here and now."""
+        return self._inside.wants(self._inside.outlet_at(position.get()), event_type)
+
+    def replay(self, source: object, event: BaseEvent) -> None:
+        """Show a recorded event to the handlers again, with `is_replaying()` true: not stamped, recorded or numbered."""
+        inside = self._inside
+        inside.check_process()
+        inside.refuse_if_closed("replay")
+        outlet = inside.outlets.get(event.run_id or "", inside.outside)
+        plans = inside.plans(outlet, type(event))
+        if plans:
+            shown = replace(position.get(), run_id=outlet.run_id, replaying=True)
+            state = outlet.state or inside.recording.state
+            inside.enqueue(outlet.tree, Item(source, event, plans, state, shown))
+
+    # -- waiting and ending ----------------------------------------------------------------------------------------
+
+    def flush(self, timeout: float | None = 30.0) -> bool:
+        """Wait until every handler is done with all that was emitted so far, and with what handlers emitted meanwhile.
+
+        Returns True. Raises FlushTimeoutError after `timeout` seconds, FlushInHandlerError inside a handler, and
+        SyncInAsyncError in a coroutine whose loop the handlers need: `await aflush()` there.
+        """
+        self._refuse_inside_handler("flush()", "nothing: the bus delivers in order")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for barrier in self._passes(self._inside.trees()):
+            self._refuse_if_blocking(barrier)
+            try:
+                barrier.done.result(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            except TimeoutError:
+                raise FlushTimeoutError(f"handlers were still at work after {timeout} seconds") from None
+        return True
+
+    async def aflush(self, timeout: float | None = 30.0) -> bool:
+        """`flush` for coroutines."""
+        self._refuse_inside_handler("aflush()", "nothing: the bus delivers in order")
+        return await self._await_passes(self._inside.trees(), timeout)
+
+    async def flush_run(self, outlet: Outlet, timeout: float | None) -> bool:
+        """Wait until the handlers are done with one run tree's events."""
+        if not outlet.tree.queue and not outlet.tree.lanes and not self._mailboxes():
+            return True
+        return await self._await_passes([outlet.tree], timeout)
+
+    async def _await_passes(self, trees: list[Tree], timeout: float | None) -> bool:
+        try:
+            async with asyncio.timeout(timeout):
+                for barrier in self._passes(trees):
+                    await asyncio.wrap_future(barrier.done)
+        except TimeoutError:
+            raise FlushTimeoutError(f"handlers were still at work after {timeout} seconds") from None
+        return True
+
+    def _passes(self, trees: list[Tree]) -> Iterator[Barrier]:
+        """Barriers to wait for in turn: through queues and lanes, then mailboxes, again if a handler emitted meanwhile."""
+        inside = self._inside
+        inside.check_process()
+        while True:
+            before = inside.cascades
+            through_queues = Barrier()
+            for tree in trees:
+                through_queues.hold()
+                inside.enqueue(tree, through_queues)
+            through_queues.pass_on()
+            yield through_queues
+            if boxes := self._mailboxes():
+                through_boxes = Barrier()
+                for box in boxes:
+                    through_boxes.hold()
+                    box.post(through_boxes, always=True)
+                through_boxes.pass_on()
+                yield through_boxes
+            if inside.cascades == before:
+                return
+
+    def _mailboxes(self) -> list[Mailbox]:
+        with self._inside.lock:
+            return [handler.mailbox for handler in self._inside.table if handler.mailbox is not None]
+
+    def _refuse_inside_handler(self, call: str, instead: str) -> None:
+        me = threading.get_ident()
+        if in_handler.get() or any(tree.drainer == me for tree in self._inside.trees()):
+            raise FlushInHandlerError(f"{call} inside a handler would wait for itself; use {instead}")
+
+    def _refuse_if_blocking(self, barrier: Barrier) -> None:
+        """Waiting here for lanes of the loop we run on would never end."""
+        running = asyncio._get_running_loop()
+        if running is None or barrier.done.done():
+            return
+        if any(lane.loop is running for tree in self._inside.trees() for lane in list(tree.lanes.values())):
+            raise SyncInAsyncError("flush() would block the loop its handlers run on; use `await aflush()`")
+
+    def shutdown(self, timeout: float | None = 30.0) -> None:
+        """Deliver what was emitted, end the background threads, refuse what comes later. Twice is fine."""
+        if self._inside.closed:
+            return
+        self.flush(timeout)
+        self._inside.closed = True
+        for box in self._mailboxes():
+            box.close(timeout)
+
+    def statistics(self) -> BusStatistics:
+        """Counts so far."""
+        with self._inside.lock:
+            return replace(self._inside.calls.statistics)
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    def open_outlet(
+        self,
+        run_id: str,
+        *,
+        parent: Outlet | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        entity: Entity | None = None,
+        state: RuntimeState | None = None,
+        sequence: int = 0,
+    ) -> Outlet:
+        """Give a starting run its way onto the bus. Numbers go on from `sequence` when a run is resumed."""
+        inside = self._inside
+        inside.check_process()
+        tree = parent.tree if parent is not None else Tree(inside.calls, run_id, loop, sequence)
+        outlet = Outlet(run_id, tree, parent, entity, state)
+        with inside.lock:
+            inside.refuse_if_closed("start a run")
+            inside.outlets[run_id] = outlet
+        return outlet
+
+    def close_outlet(self, outlet: Outlet) -> None:
+        """End a run's way onto the bus: late events are refused, its handlers and its recording are let go."""
+        inside = self._inside
+        with inside.lock:
+            inside.outlets.pop(outlet.run_id or "", None)
+            if outlet.parent is None and inside.recording.state is not None:
+                inside.recording.state.finish_tree(outlet.run_id or "")
+            outlet.table = outlet.state = None
+
+
+def _close_mailboxes(table: HandlerTable) -> None:
+    for handler in table:
+        if handler.mailbox is not None:
+            handler.mailbox.close(None)

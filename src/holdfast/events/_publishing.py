@@ -1,0 +1,174 @@
+"""From `emit` to the queue: finding the emitter's run, stamping, recording, queueing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+
+from holdfast.clock import Clock
+from holdfast.context import OUTSIDE, Position, at, fork_generation, position
+from holdfast.errors import BusClosedError, EventReusedError, RunEndedError
+from holdfast.events._base import BaseEvent, Envelope, stamp
+from holdfast.events._calling import Barrier, HandlerCalls, Item
+from holdfast.events._delivery import Outlet, Tree
+from holdfast.events._handlers import HandlerTable, Plan
+from holdfast.events._mailbox import in_handler
+from holdfast.events._recording import Recording
+from holdfast.events._stamping import describe, place
+from holdfast.ids import IdFactory
+from holdfast.logs import get_logger
+from holdfast.threads import LoopThread
+
+log = get_logger("events")
+CROWDED = 1_000  # events waiting in one tree at which threads that only emit are slowed down
+
+
+class Publisher:
+    """The inside of a bus: its runs' outlets, its handlers, and the one lock that gives events their order."""
+
+    def __init__(self, clock: Clock, ids: IdFactory, loop_thread: LoopThread) -> None:
+        self._time_us = clock.time_us
+        self.new_id = ids
+        self.closed = False
+        self.calls = HandlerCalls(loop_thread, self.tell)
+        self.start_afresh()
+        self._begin_process()
+
+    def start_afresh(self) -> None:
+        """Handlers, recording and counts as on the first day."""
+        self.table = HandlerTable()
+        self.recording = Recording()
+        self.calls.start_counting()
+
+    def _begin_process(self) -> None:
+        """What a forked child must not share with its parent: locks, runs, whoever was delivering."""
+        self._generation = fork_generation()
+        self.lock = self.calls.lock = threading.RLock()
+        self._stamping = False
+        self._deferred: deque[tuple[object, BaseEvent, Position]] = deque()
+        self.cascades = 0
+        """How many events were emitted from inside handlers."""
+        self.outside = Outlet(None, Tree(self.calls, None, None, 0), None, None, None)
+        self.outlets: dict[str, Outlet] = {}
+
+    def check_process(self) -> None:
+        """Begin anew if this process was forked since."""
+        if self._generation != fork_generation():
+            self._begin_process()
+
+    def outlet_at(self, here: Position) -> Outlet:
+        """The outlet of the run that code at `here` belongs to. Raises RunEndedError if that run is over."""
+        if here.run_id is None:
+            return self.outside
+        outlet = self.outlets.get(here.run_id)
+        if outlet is None:
+            raise RunEndedError(
+                f"run {here.run_id} takes no more events: it has ended, or belongs to another Runtime; "
+                f"emit before it ends, or from outside it"
+            )
+        if outlet.refused and here.step_id in outlet.refused:
+            raise RunEndedError(f"step {here.step_id} of run {here.run_id} was given up; its late events are refused")
+        return outlet
+
+    def plans(self, outlet: Outlet, event_type: type[BaseEvent]) -> tuple[Plan, ...]:
+        """What is to be done with an event of a run: the bus's handlers first, then the run's own and its ancestors'."""
+        plan = self.table.plan(event_type)
+        plans = (plan,) if plan.inline or plan.lanes else ()
+        for table in outlet.tables():
+            plan = table.plan(event_type)
+            if plan.inline or plan.lanes:
+                plans = (*plans, plan)
+        return plans
+
+    def wants(self, outlet: Outlet, event_type: type[BaseEvent]) -> bool:
+        """Whether anybody would see an event of this type."""
+        return bool(self.recording.armed or outlet.state is not None or self.plans(outlet, event_type))
+
+    def publish(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> None:
+        """Stamp, record and deliver one event. The emitter then stands where the event leaves it."""
+        with self.lock:
+            if self._stamping:  # a finaliser or signal handler emits inside this very block: it is next
+                self._deferred.append((source, event, here))
+                return
+            self.refuse_if_closed("emit")
+            self._stamping = True
+            try:
+                after = self._stamp(outlet, source, event, here)
+            finally:
+                self._stamping = False
+        if after is not here:
+            position.set(after)
+        self._deliver(outlet.tree)
+        while self._deferred:
+            source, event, here = self._deferred.popleft()
+            with at(here):
+                self.publish(self.outlet_at(here), source, event, here)
+
+    def _stamp(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> Position:
+        """Number, link, record and queue one event, under the lock. Returns where its emitter stands afterwards."""
+        if event.env is not None:
+            raise EventReusedError(
+                f"this {type(event).__name__} was emitted before, as {event.event_id}; build a new event for a new fact"
+            )
+        tree, event_type, event_id = outlet.tree, type(event), self.new_id()
+        after, parent, started = place(here, event_type, event_id)
+        tree.sequence += 1
+        about, subject = describe(source), here.subject
+        stamp(
+            event,
+            Envelope(
+                event_id, self._time_us(), tree.sequence, outlet.run_id, tree.root_run_id, parent, tree.last_event_id,
+                here.triggered_by, started, about.type, about.id, about.name,
+                subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
+            ),
+        )  # fmt: skip
+        tree.last_event_id = event_id
+        state = self.recording.keep(outlet, event) if self.recording.armed or outlet.state is not None else None
+        plans = self.plans(outlet, event_type)
+        if plans:
+            tree.queue.append(Item(source, event, plans, state, after))
+            if in_handler.get() or tree.drainer == threading.get_ident():
+                self.cascades += 1
+        return after
+
+    def enqueue(self, tree: Tree, item: Item | Barrier) -> None:
+        """Put something into a tree's queue that is stamped already, or needs no stamp."""
+        with self.lock:
+            tree.queue.append(item)
+        self._deliver(tree)
+
+    def _deliver(self, tree: Tree) -> None:
+        if tree.queue:
+            tree.drain()
+            if len(tree.queue) > CROWDED and tree.drainer != threading.get_ident():
+                time.sleep(0.0005)  # this thread outruns the one that delivers for it
+
+    def tell(self, where: Position, event: BaseEvent) -> None:
+        """Emit an event of the bus itself: in the run it concerns while that lives, else outside all runs."""
+        outlet = self.outlets.get(where.run_id or "", self.outside)
+        here = where if outlet.run_id else OUTSIDE
+        if not self.closed:
+            with at(here):
+                self.publish(outlet, "event bus", event, here)
+
+    def note_outside(self, event: BaseEvent) -> None:
+        """Count an event that belongs to no run, and say so the first time."""
+        with self.lock:
+            self.calls.statistics.outside_runs += 1
+            first = self.calls.statistics.outside_runs == 1
+        if first:
+            log.warning(
+                "a %s was emitted outside any run: bus-wide handlers see it, no run's stream does. If it belongs to a run, "
+                "wrap the thread's function in holdfast.bind(). (Said once; statistics().outside_runs counts them.)",
+                type(event).__name__,
+            )
+
+    def refuse_if_closed(self, what: str) -> None:
+        if self.closed:
+            raise BusClosedError(f"cannot {what}: this event bus was shut down; use the bus of a Runtime that is open")
+
+    def trees(self) -> list[Tree]:
+        """The tree of every run that lives, and the one outside all runs."""
+        with self.lock:
+            return list({id(o.tree): o.tree for o in (self.outside, *self.outlets.values())}.values())

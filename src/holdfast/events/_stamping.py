@@ -1,0 +1,64 @@
+"""Pure parts of `emit`: where an event stands among the open scopes, and what is said of its source."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from holdfast.context import Position, Scope
+
+from ._base import BaseEvent
+
+
+class EventSource(Struct, frozen=True, gc=False):
+    """What events say of their source. An object that emits often offers one ready made as `event_source`."""
+
+    type: str | None = None
+    id: str | None = None
+    name: str | None = None
+
+
+NO_SOURCE = EventSource()
+
+
+def describe(source: object) -> EventSource:
+    """The source's own `event_source`, or its class, `id` and `name`."""
+    if source is None:
+        return NO_SOURCE
+    ready = getattr(source, "event_source", None)
+    if isinstance(ready, EventSource):
+        return ready
+    if isinstance(source, str):
+        return EventSource(name=source)
+    ident, name = getattr(source, "id", None), getattr(source, "name", None)
+    return EventSource(
+        type(source).__name__,
+        None if ident is None or callable(ident) else str(ident),
+        name if isinstance(name, str) else None,
+    )
+
+
+def moved(here: Position, scope: Scope | None) -> Position:
+    """`here`, inside another scope."""
+    return Position(here.run_id, scope, here.subject, here.triggered_by, here.step_id, here.replaying)
+
+
+def opener_of(scope: Scope | None, kind: str) -> Scope | None:
+    """The nearest open scope of a kind. A run's scopes end with the run: those around it are not its to close."""
+    while scope is not None:
+        if scope.kind == kind:
+            return scope
+        if scope.kind == "run":
+            return None
+        scope = scope.outer
+    return None
+
+
+def place(here: Position, event_type: type[BaseEvent], event_id: str) -> tuple[Position, str | None, str | None]:
+    """Where the emitter stands after the event, the event's parent, and the opener it closes."""
+    scope, started = here.scope, None
+    if event_type.closes is not None and (opener := opener_of(scope, event_type.closes)) is not None:
+        scope, started = opener.outer, opener.event_id
+    parent = scope.event_id if scope is not None else None
+    if event_type.opens is not None:
+        scope = Scope(event_id, event_type.opens, scope)
+    return (here if scope is here.scope else moved(here, scope)), parent, started

@@ -1,0 +1,48 @@
+"""Agents: one execution of the loop of model calls and tool calls."""
+
+# msgspec gives every event its own copy of an empty default
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from holdfast.events._base import BaseEvent, ScopeKind
+
+
+class AgentExecutionStartedEvent(BaseEvent):
+    """An agent began to work on a prompt."""
+
+    type: ClassVar[str] = "agent_execution_started"
+    opens: ClassVar[ScopeKind | None] = "agent"
+
+    task_prompt: str = ""
+    tools: list[str] = []
+
+
+class AgentExecutionCompletedEvent(BaseEvent):
+    """An agent gave its final answer."""
+
+    type: ClassVar[str] = "agent_execution_completed"
+    closes: ClassVar[ScopeKind | None] = "agent"
+
+    output: Any = None
+    iterations: int = 0
+
+
+class AgentExecutionErrorEvent(BaseEvent):
+    """An agent stopped because of an error."""
+
+    type: ClassVar[str] = "agent_execution_error"
+    closes: ClassVar[ScopeKind | None] = "agent"
+
+    error: str
+    error_type: str = ""
+
+
+class AgentExecutionCancelledEvent(BaseEvent):
+    """An agent was stopped before its final answer."""
+
+    type: ClassVar[str] = "agent_execution_cancelled"
+    closes: ClassVar[ScopeKind | None] = "agent"
+
+    reason: str = ""

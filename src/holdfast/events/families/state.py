@@ -1,0 +1,17 @@
+"""State: writes of parallel steps that cannot be merged."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from holdfast.events._base import BaseEvent
+
+
+class StateConflictEvent(BaseEvent):
+    """Steps that ran side by side wrote to one path, and no reducer decides between them."""
+
+    type: ClassVar[str] = "state_conflict"
+
+    path: str
+    steps: list[str]
+    fix: str = ""

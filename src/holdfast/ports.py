@@ -1,0 +1,64 @@
+"""What the layers ask of one another, as small protocols. Whoever implements one passes its conformance suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+from .errors import UsageError
+
+
+@runtime_checkable
+class Entity(Protocol):
+    """A flow, crew, agent or bare run as a recording knows it: by an id of its own, never by `id()`."""
+
+    @property
+    def entity_id(self) -> str: ...
+    @property
+    def entity_type(self) -> str: ...
+
+
+class Lease(Protocol):
+    """Something a run holds and must give back: a process, a sandbox, a directory, a connection."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of thing it is, for the inventory: `process`, `directory`, …"""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Which one it is."""
+        ...
+
+    async def release(self) -> None:
+        """Give it back. Called once by `finish()`, again only if it was interrupted; raises if it could not."""
+        ...
+
+
+class Channel(Protocol):
+    """A stream that a run writes to and closes when it ends."""
+
+    async def close(self, status: str) -> None:
+        """Send the last frame and end. Must not wait for a reader."""
+        ...
+
+
+class Journal(Protocol):
+    """Where the end of a run is made durable. (Events and state join it with the journal stores.)"""
+
+    async def commit_end(self, run_id: str, incarnation: int, status: str, reason: str) -> None:
+        """Store the terminal status and its event in one transaction, or raise and store neither."""
+        ...
+
+
+class DefaultRuntime:
+    """How lower layers find the default `Runtime` without importing it: `import holdfast` installs the way there."""
+
+    find: Callable[[], Any] | None = None
+
+    @classmethod
+    def get(cls) -> Any:
+        if cls.find is None:
+            raise UsageError("no default runtime is installed; `import holdfast` installs one")
+        return cls.find()

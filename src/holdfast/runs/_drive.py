@@ -1,0 +1,79 @@
+"""Who drives a run: a supervisor task on a loop, or the thread that called."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+from holdfast.context import at, position
+from holdfast.errors import AlreadyFinishedError
+from holdfast.runs._end import End
+from holdfast.runs._finish import finish, finish_in_thread
+from holdfast.runs._run import Run
+from holdfast.runs._status import RunStatus
+
+
+async def supervise(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Begin a run, wait until its end is requested, and end it."""
+    if not run.is_ending:
+        run.begin()
+        position.set(run.place)
+        run.spawn_body(body, args)
+        await _until_requested(run)
+    await finish(run)
+
+
+async def _until_requested(run: Run) -> None:
+    """Wait for a request. Cancelling the supervisor is one: its loop is shutting down."""
+    requested = asyncio.wrap_future(run.ending.requested)
+    while not run.is_ending:
+        try:
+            await asyncio.wait({requested})
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+            run.cancel("its event loop is shutting down")
+
+
+def drive_in_thread(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Run a blocking body in the calling thread, then end the run. Returns or raises what `run.result()` does."""
+    run.begin()
+    try:
+        with at(run.place):
+            result = body(run, *args)
+    except BaseException as error:
+        failed = isinstance(error, Exception)
+        status, reason = (
+            (RunStatus.FAILED, f"{type(error).__name__}: {error}") if failed else (RunStatus.CANCELLED, repr(error))
+        )
+        run.request_end(End(status, reason, error=error))
+        _finish_unless_given_up(run)
+        if not failed:
+            raise
+    else:
+        _await_the_rest(run)
+        run.request_end(End(RunStatus.COMPLETED, result=result))
+        _finish_unless_given_up(run)
+    return run.result()
+
+
+def _finish_unless_given_up(run: Run) -> None:
+    with suppress(AlreadyFinishedError):  # this thread was stuck for so long that its run was ended without it
+        finish_in_thread(run)
+
+
+def _await_the_rest(run: Run) -> None:
+    """Let steps and child runs that the body started finish, unless the end is requested."""
+    while run.holdings.at_work and not run.is_ending:
+        left: list[Future[Any]] = [run.ending.requested, *(step.over for step in run.holdings.steps)]
+        left += [child.ending.done for child in run.holdings.children]
+        concurrent.futures.wait(left, return_when=concurrent.futures.FIRST_COMPLETED)
+
+
+def start_supervisor(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> asyncio.Task[None]:
+    """The run's supervisor, as a task on the running loop. The runtime keeps it until it is done."""
+    return asyncio.create_task(supervise(run, body, args), name=f"holdfast-run-{run.name or run.id}")

@@ -1,0 +1,80 @@
+"""How a run ends: asked for by anyone, carried out by `finish()` alone."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import Any, NoReturn
+
+from msgspec import Struct
+
+from holdfast.errors import AlreadyFinishedError, RunCancelledError, RunFailedError
+from holdfast.runs._status import RunStatus
+
+
+class End(Struct, frozen=True):
+    """How a run ends, or is to end."""
+
+    status: RunStatus
+    reason: str = ""
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Ending:
+    """The way from the first request to the end. The first request wins; the door is passed once."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._lock = threading.Lock()
+        self._entered = False
+        self.requested: Future[End] = Future()
+        """Set by the first request."""
+        self.done: Future[End] = Future()
+        """Set when nothing of the run is left."""
+        self.problem: BaseException | None = None
+        """Why the end could not be stored, if it could not."""
+
+    def request(self, end: End) -> bool:
+        """Ask for the end. Says whether this was the first request."""
+        with self._lock:
+            if self.requested.done():
+                return False
+            self.requested.set_result(end)
+            return True
+
+    @property
+    def reason(self) -> str:
+        return self.requested.result().reason if self.requested.done() else ""
+
+    def enter_door(self) -> End:
+        """Begin to finish. Raises AlreadyFinishedError for whoever comes second."""
+        self.request(End(RunStatus.CANCELLED, "finish() was called without a request"))
+        with self._lock:
+            if self._entered:
+                raise AlreadyFinishedError(
+                    f"run {self._run_id} went through finish() before; to end a run call request_end() or cancel()"
+                )
+            self._entered = True
+        return self.requested.result()
+
+    @property
+    def entered(self) -> bool:
+        return self._entered
+
+
+class RunRef(Struct, frozen=True):
+    """What must be remembered of a run to go on with it."""
+
+    run_id: str
+    status: RunStatus
+    incarnation: int = 1
+    sequence: int = 0
+
+
+def raise_end(run_id: str, name: str, end: End) -> NoReturn:
+    """Raise what a caller who wanted a result gets instead."""
+    called = f"run {run_id}" + (f" ({name})" if name else "")
+    if end.status is RunStatus.CANCELLED:
+        raise RunCancelledError(f"{called} was cancelled: {end.reason or 'no reason given'}", reason=end.reason)
+    raise RunFailedError(f"{called} failed: {end.reason}") from end.error

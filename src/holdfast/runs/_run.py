@@ -1,0 +1,384 @@
+"""`Run`: one execution and everything it owns."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Generator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from contextvars import copy_context
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from holdfast.clock import Clock
+from holdfast.context import Position, at, position
+from holdfast.errors import RunEndedError, SyncInAsyncError, WrongLoopError
+from holdfast.events._base import BaseEvent
+from holdfast.events._bus import EventBus
+from holdfast.events._delivery import Outlet
+from holdfast.events._handlers import DependsOn, HandlerFunction
+from holdfast.events._stamping import EventSource
+from holdfast.events._state import RuntimeState
+from holdfast.events.families.resource import ResourceAcquiredEvent, ResourceReleasedEvent
+from holdfast.events.families.run import (
+    RunCancelledEvent,
+    RunCompletedEvent,
+    RunFailedEvent,
+    RunPausedEvent,
+    RunResumedEvent,
+    RunStartedEvent,
+    RunWaitingEvent,
+)
+from holdfast.ports import Channel, Entity, Journal, Lease
+from holdfast.runs._end import End, Ending, RunRef, raise_end
+from holdfast.runs._holdings import CallbackLease, Holding, Holdings
+from holdfast.runs._status import RunStatus, check_transition
+from holdfast.runs._steps import Body, Step
+from holdfast.threads import LoopThread, ThreadPool
+
+F = TypeVar("F", bound=HandlerFunction)
+
+
+class RunHost(Protocol):
+    """What a run needs of the runtime that holds it."""
+
+    event_bus: EventBus
+    clock: Clock
+    threads: ThreadPool
+    loop_thread: LoopThread
+    grace: float
+    journal: Journal | None
+
+    def new_id(self) -> str: ...
+    def forget(self, run: Run) -> None: ...
+    def disown(self, run_id: str, name: str, thread: Future[Any]) -> None: ...
+    def keep(self, holding: Holding) -> None: ...
+
+
+class RunEntity(Struct, frozen=True):
+    """A bare run as a recording knows it."""
+
+    entity_id: str
+    name: str = ""
+    entity_type: str = "run"
+
+
+class Run:
+    """One execution. It owns its steps, child runs, leases, handlers and streams, and ends through `finish()` alone.
+
+    Runs are made by a `Runtime`. `await run` gives the result of its body; it raises RunFailedError, whose `__cause__`
+    is the error, or RunCancelledError.
+    """
+
+    def __init__(
+        self,
+        host: RunHost,
+        *,
+        name: str = "",
+        parent: Run | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        entity: Entity | None = None,
+        record: bool = False,
+        resume: RunRef | None = None,
+    ) -> None:
+        self.id = resume.run_id if resume else host.new_id()
+        self.name = name
+        self.parent = parent
+        self.incarnation = resume.incarnation + 1 if resume else 1
+        self.host = host
+        self.loop = loop
+        """The event loop it lives on; None when a plain thread drives it."""
+        self.event_source = EventSource("run", self.id, name or None)
+        self.holdings = Holdings(self.id, name)
+        self.ending = Ending(self.id)
+        self.is_watched = False
+        """Whether anybody waits for the result, so that an error need not be logged as well."""
+        self._status = resume.status if resume else RunStatus.CREATED
+        self._status_lock = threading.RLock()
+        self._waiting = 0
+        self._resumed: Future[None] | None = None
+        self._body: Step | None = None
+        self._body_result: Any = None
+        if parent is not None:
+            parent.holdings.add_child(self)
+        self.outlet: Outlet = host.event_bus.open_outlet(
+            self.id,
+            parent=parent.outlet if parent else None,
+            loop=loop,
+            entity=entity or RunEntity(self.id, name),
+            state=RuntimeState() if record else None,
+            sequence=resume.sequence if resume else 0,
+        )
+        here = position.get() if parent is not None else Position()
+        self.place = Position(self.id, here.scope, here.subject, here.triggered_by)
+        """Where its own events stand: inside its `run` scope once it runs."""
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name or self.id} {self._status}>"
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> RunStatus:
+        """Where the run stands."""
+        return self._status
+
+    @property
+    def root_id(self) -> str:
+        """The id of the run at the top of its tree."""
+        return self.outlet.tree.root_run_id or self.id
+
+    @property
+    def runtime_state(self) -> RuntimeState | None:
+        """What this run's tree has recorded, if it records; gone when the run ends."""
+        return self.outlet.state
+
+    @property
+    def ref(self) -> RunRef:
+        """What must be remembered to resume it."""
+        return RunRef(self.id, self._status, self.incarnation, self.outlet.tree.sequence)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether its end was requested. A long blocking step asks now and then, and returns."""
+        return self.ending.requested.done()
+
+    @property
+    def end_reason(self) -> str:
+        """Why its end was requested; empty while it was not."""
+        return self.ending.reason
+
+    def inventory(self) -> list[Holding]:
+        """Everything it holds now, the runs inside it included."""
+        return self.holdings.inventory()
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def on(self, *event_types: type[BaseEvent], depends_on: DependsOn = None) -> Callable[[F], F]:
+        """Decorator: hear events of this run and of the runs inside it, until it ends."""
+
+        def decorate(function: F) -> F:
+            self.host.event_bus.on_run(self.outlet, event_types, function, depends_on)
+            return function
+
+        return decorate
+
+    def emit(self, event: BaseEvent) -> None:
+        """Emit an event of this run: where this code stands if that is inside the run, else at the run's own level."""
+        with at(self._here()):
+            self.host.event_bus.emit(self, event)
+            after = position.get()
+        if position.get().run_id == self.id:
+            position.set(after)
+
+    def tell(self, event_type: type[BaseEvent], /, **payload: Any) -> None:
+        """Emit an event of our own making where this code stands, if anybody will see it."""
+        self.host.event_bus.emit_new(self, event_type, **payload)
+
+    def _here(self) -> Position:
+        here = position.get()
+        return here if here.run_id == self.id else self.place
+
+    # -- status ----------------------------------------------------------------------------------------------------
+
+    def _advance(self, target: RunStatus, event_type: type[BaseEvent], **payload: Any) -> None:
+        """Write the status: the only place that does. Checked against the table, told in the same breath."""
+        with self._status_lock:
+            source = self._status
+            check_transition(self.id, source, target)
+            self._status = target
+            with at(self.place):
+                self.tell(event_type, from_status=source.value, **payload)
+                self.place = position.get()
+
+    def begin(self) -> None:
+        """Enter `running`. Its driver calls this."""
+        self._advance(RunStatus.RUNNING, RunStartedEvent, name=self.name, incarnation=self.incarnation)
+
+    def end_as(self, end: End) -> None:
+        """Enter a terminal status. `finish()` calls this."""
+        if end.status is RunStatus.COMPLETED:
+            self._advance(end.status, RunCompletedEvent, reason=end.reason, result=end.result)
+        elif end.status is RunStatus.FAILED:
+            error = end.error
+            self._advance(
+                end.status,
+                RunFailedEvent,
+                reason=end.reason,
+                error=str(error) if error else end.reason,
+                error_type=type(error).__name__ if error else "",
+            )
+        else:
+            self._advance(end.status, RunCancelledEvent, reason=end.reason)
+
+    def pause(self, reason: str = "") -> None:
+        """Let steps in flight finish and start no others until `resume()`."""
+        with self._status_lock:
+            self._advance(RunStatus.PAUSED, RunPausedEvent, reason=reason)
+            self._resumed = Future()
+
+    def resume(self, reason: str = "") -> None:
+        """Go on after `pause()`."""
+        with self._status_lock:
+            self._advance(RunStatus.RUNNING, RunResumedEvent, reason=reason)
+            gate, self._resumed = self._resumed, None
+        if gate is not None:
+            gate.set_result(None)
+
+    async def gate(self) -> None:
+        """Where a step waits before it begins, while the run is paused."""
+        while (resumed := self._resumed) is not None:
+            await asyncio.shield(asyncio.wrap_future(resumed))
+
+    @asynccontextmanager
+    async def waiting(self, reason: str = "") -> AsyncIterator[None]:
+        """Say that this step waits for something from outside. The run is `waiting` while all of its steps do."""
+        self._note_waiting(+1, reason)
+        try:
+            yield
+        finally:
+            self._note_waiting(-1, reason)
+
+    def _note_waiting(self, change: int, reason: str = "") -> None:
+        """Bring the status in line with what the steps do."""
+        with self._status_lock:
+            self._waiting += change
+            if self.ending.entered:
+                return
+            all_wait = 0 < len(self.holdings.steps) <= self._waiting
+            if all_wait and self._status is RunStatus.RUNNING:
+                self._advance(RunStatus.WAITING, RunWaitingEvent, reason=reason)
+            elif not all_wait and self._status is RunStatus.WAITING:
+                self._advance(RunStatus.RUNNING, RunResumedEvent, reason=reason)
+
+    # -- work ------------------------------------------------------------------------------------------------------
+
+    def spawn(self, call: Callable[..., Any], *args: Any, name: str = "") -> Step:
+        """Start `call(*args)` as a step of this run: an async function on the loop, any other in a thread."""
+        return self._start(Step(self, name or getattr(call, "__name__", "step"), call, args))
+
+    def spawn_body(self, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Start the body. Its driver calls this, once."""
+        self._body = Body(self, self.name or getattr(call, "__name__", "body"), call, (self, *args))
+        self._start(self._body)
+
+    def _start(self, step: Step) -> Step:
+        self.holdings.add_step(step)
+        self._note_waiting(0)
+        context = copy_context()
+        context.run(position.set, self._here())
+        step.start(context)
+        return step
+
+    def step_ended(self, step: Step, result: Any, error: BaseException | None) -> None:
+        """A step's last words: a failure fails the run; after the last one it completes."""
+        self.holdings.remove_step(step)
+        if step is self._body:
+            self._body_result = result
+        if error is None or isinstance(error, RunEndedError):
+            self._note_waiting(0)
+        elif isinstance(error, Exception):
+            self.request_end(End(RunStatus.FAILED, f"{type(error).__name__}: {error}", error=error))
+        else:
+            self.request_end(End(RunStatus.CANCELLED, f"step {step.name} was cancelled"))
+        self._complete_if_quiet(step)
+
+    def child_ended(self, child: Run) -> None:
+        """A child run's last words."""
+        self.holdings.remove_child(child)
+        self._complete_if_quiet(None)
+
+    def _complete_if_quiet(self, last: Step | None) -> None:
+        body = self._body
+        if body is not None and (body is last or body.over.done()) and not self.holdings.at_work:
+            self.request_end(End(RunStatus.COMPLETED, result=self._body_result))
+
+    # -- holding ---------------------------------------------------------------------------------------------------
+
+    def own(self, lease: Lease) -> None:
+        """Take over a lease: `finish()` releases it on every path. Raises RunEndedError when it is too late for that."""
+        self.holdings.add_lease(lease)
+        with at(self._here()):
+            self.tell(ResourceAcquiredEvent, kind=lease.kind, resource=lease.name)
+
+    def hold(self, kind: str, name: str, release: Callable[[], object]) -> Lease:
+        """Own something that `release()`, sync or async, gives back."""
+        lease = CallbackLease(kind, name, release)
+        self.own(lease)
+        return lease
+
+    async def release(self, lease: Lease) -> None:
+        """Give a lease back before the run ends. If that fails the run keeps it, and tries again when it ends."""
+        await lease.release()
+        self.holdings.remove_lease(lease)
+        with at(self._here()):
+            self.tell(ResourceReleasedEvent, kind=lease.kind, resource=lease.name)
+
+    def attach(self, channel: Channel) -> None:
+        """Own a stream: it is closed when the run ends."""
+        self.holdings.add_channel(channel)
+
+    # -- ending ----------------------------------------------------------------------------------------------------
+
+    def request_end(self, end: End) -> bool:
+        """Ask for the end of the run; its supervisor carries it out. Says whether this request was the first."""
+        self.holdings.close_to("work")
+        return self.ending.request(end)
+
+    def cancel(self, reason: str = "cancelled") -> bool:
+        """Ask the run to end as cancelled, with everything it started. From any thread; returns at once."""
+        return self.request_end(End(RunStatus.CANCELLED, reason))
+
+    async def acancel(self, reason: str = "cancelled") -> None:
+        """`cancel`, and wait until nothing of the run is left."""
+        self.cancel(reason)
+        await self.ended()
+
+    def drop(self, end: End, problem: BaseException | None = None) -> None:
+        """Let go of all that is memory, and wake whoever waits for the run. The last thing a run does."""
+        self.holdings.drop()
+        self._body = self._body_result = None
+        self.host.event_bus.close_outlet(self.outlet)
+        self.host.forget(self)
+        if self.parent is not None:
+            self.parent.child_ended(self)
+        self.ending.problem = problem
+        self.ending.done.set_result(end)
+
+    # -- waiting for it --------------------------------------------------------------------------------------------
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> Any:
+        return self._unwrap(await self.ended())
+
+    async def ended(self) -> End:
+        """Wait until nothing of the run is left, and say how it ended; a failed or cancelled one raises nothing here.
+
+        Cancelling the wait leaves the run alone. Raises WrongLoopError in a loop other than the run's.
+        """
+        self.is_watched = True
+        done = self.ending.done
+        if self.loop is not None and asyncio.get_running_loop() is not self.loop and not done.done():
+            raise WrongLoopError(
+                f"run {self.name or self.id} lives on another event loop; await it there, or call run.result() in a thread"
+            )
+        return await asyncio.shield(asyncio.wrap_future(done))
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait in a thread, not in the run's own loop, and return what its body returned; raises as `await run` does."""
+        self.is_watched = True
+        done = self.ending.done
+        if not done.done() and self.loop is not None and asyncio._get_running_loop() is self.loop:
+            raise SyncInAsyncError("run.result() would block the loop the run lives on; use `await run`")
+        return self._unwrap(done.result(timeout))
+
+    def _unwrap(self, end: End) -> Any:
+        if self.ending.problem is not None:
+            raise self.ending.problem
+        if end.status is not RunStatus.COMPLETED:
+            raise_end(self.id, self.name, end)
+        return end.result

@@ -1,0 +1,133 @@
+"""Steps in flight: each is one call that its run owns, on the loop or in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any
+
+from holdfast.context import Position, position
+from holdfast.errors import RunEndedError
+from holdfast.events._base import BaseEvent
+from holdfast.events.families.step import (
+    StepCancelledEvent,
+    StepCompletedEvent,
+    StepDisownedEvent,
+    StepFailedEvent,
+    StepStartedEvent,
+)
+
+if TYPE_CHECKING:
+    from holdfast.runs._run import Run
+
+
+class Step:
+    """A call in flight. Await it for its result; the run ends only when every one of its steps has.
+
+    A step that raises fails its run, as in a task group, whether or not anybody awaits it.
+    """
+
+    def __init__(self, run: Run, name: str, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.id = run.host.new_id()
+        self.name = name
+        self.run = run
+        self.over: Future[None] = Future()
+        """Set when the step has ended, or was given up."""
+        self._call = call
+        self._args = args
+        self._loop = run.loop or run.host.loop_thread.loop
+        self._task: asyncio.Task[None] | None = None
+        self._thread: Future[Any] | None = None
+        self._cancelled = False
+        self._result: Future[Any] = Future()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return asyncio.shield(asyncio.wrap_future(self._result)).__await__()
+
+    def start(self, context: Context) -> None:
+        """Begin, inside `context`. From any thread."""
+        if asyncio._get_running_loop() is self._loop:
+            self._begin(context)
+        else:
+            self._loop.call_soon_threadsafe(self._begin, context)
+
+    def _begin(self, context: Context) -> None:
+        self._task = self._loop.create_task(self._work(), name=f"holdfast-{self.name}", context=context)
+        if self._cancelled:
+            self._task.cancel()
+
+    async def _work(self) -> None:
+        run, here = self.run, position.get()
+        position.set(Position(run.id, here.scope, here.subject, here.triggered_by, self.id, here.replaying))
+        try:
+            await run.gate()
+            self._say(StepStartedEvent)
+            result = await self._execute()
+        except asyncio.CancelledError as error:
+            self._say(StepCancelledEvent, reason=run.end_reason)
+            self._settle(error=error)
+        except Exception as error:
+            self._say(StepFailedEvent, error=str(error), error_type=type(error).__name__)
+            self._settle(error=error)
+        except BaseException as error:  # KeyboardInterrupt, SystemExit: the run ends, and so does the program
+            self._settle(error=error)
+            raise
+        else:
+            self._say(StepCompletedEvent)
+            self._settle(result)
+
+    async def _execute(self) -> Any:
+        if inspect.iscoroutinefunction(self._call):
+            return await self._call(*self._args)
+        self._thread = self.run.host.threads.submit(copy_context(), self._call, *self._args)
+        waiter = asyncio.wrap_future(self._thread)
+        while not waiter.done():
+            try:
+                await asyncio.wait({waiter})
+            except asyncio.CancelledError:
+                self._cancelled = True  # a thread cannot be stopped: wait for it; finish() gives it up in time
+        if self._cancelled:
+            waiter.exception()  # its outcome came too late to count
+            raise asyncio.CancelledError
+        return waiter.result()
+
+    def _say(self, event_type: type[BaseEvent], **payload: Any) -> None:
+        """Tell of the step, unless it was given up: its run may be gone."""
+        if not self.over.done():
+            self.run.tell(event_type, name=self.name, **payload)
+
+    def _settle(self, result: Any = None, error: BaseException | None = None) -> None:
+        """Give the result to whoever awaits it, and tell the run. Only the first call counts."""
+        if self.over.done():
+            return
+        if error is None:
+            self._result.set_result(result)
+        else:
+            self._result.set_exception(error)
+        self._task = None
+        self.run.step_ended(self, result, error)
+        self.over.set_result(None)
+
+    def cancel(self) -> None:
+        """Ask it to stop. From any thread."""
+        self._cancelled = True
+        self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
+
+    def disown(self) -> None:
+        """Give it up: what it still does is refused, and its thread stays in the inventory until it ends."""
+        self.run.outlet.refused.add(self.id)
+        self._say(StepDisownedEvent, thread="a thread" if self._thread is not None else "")
+        if self._thread is not None:
+            self.run.host.disown(self.run.id, self.name, self._thread)
+        self._settle(error=RunEndedError(f"step {self.name} did not stop in time and was given up"))
+
+
+class Body(Step):
+    """The run's own body. It says nothing: the run's events speak for it."""
+
+    def _say(self, event_type: type[BaseEvent], **payload: Any) -> None:
+        if event_type is StepDisownedEvent:
+            super()._say(event_type, **payload)

@@ -1,0 +1,253 @@
+"""`Runtime`: one bus, one loop thread, one pool of threads, and the runs that use them."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import inspect
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.context import current_run_id, fork_generation
+from holdfast.errors import RuntimeClosedError, SyncInAsyncError
+from holdfast.events._bus import EventBus
+from holdfast.ids import IdFactory, new_id
+from holdfast.ports import Entity, Journal
+from holdfast.runs._drive import drive_in_thread, start_supervisor
+from holdfast.runs._end import RunRef
+from holdfast.runs._finish import finish
+from holdfast.runs._holdings import Holding
+from holdfast.runs._run import Run
+from holdfast.threads import LoopThread, ThreadPool
+
+Body = Callable[..., Any]
+
+
+class Runtime:
+    """Holds runs. Use the default one through `holdfast.run(...)`, or make one and close it: `with Runtime() as runtime:`.
+
+    `grace` bounds each part of a run's end, in seconds: how long steps get to stop, leases to be released, handlers to
+    catch up.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        ids: IdFactory = new_id,
+        grace: float = 10.0,
+        journal: Journal | None = None,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.new_id: IdFactory = ids
+        self.grace = grace
+        self.journal = journal
+        self.loop_thread = LoopThread()
+        self.threads = ThreadPool()
+        self.event_bus = EventBus(clock=self.clock, ids=ids, loop_thread=self.loop_thread)
+        self._closed = False
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        self._lock = threading.RLock()
+        self._generation = fork_generation()
+        self._runs: dict[str, Run] = {}
+        self._supervisors: set[asyncio.Task[None]] = set()
+        self._disowned: dict[Future[Any], Holding] = {}
+        self._unreleased: list[Holding] = []
+
+    # -- starting runs ---------------------------------------------------------------------------------------------
+
+    def start(
+        self,
+        body: Body,
+        *args: Any,
+        name: str = "",
+        record: bool = False,
+        entity: Entity | None = None,
+        resume: RunRef | None = None,
+    ) -> Run:
+        """Start a run on the running loop and return it at once; `await` it for the result of `body(run, *args)`.
+
+        Called inside a run, it starts a child of that run. A `body` that is no async function runs in a thread.
+        `record=True` keeps the events of this run's tree while it lives. `resume` goes on with a failed run under its
+        next incarnation.
+        """
+        run = self._make(name, asyncio.get_running_loop(), record, entity, resume)
+        self._supervise(run, body, args)
+        return run
+
+    async def arun(self, body: Body, *args: Any, **options: Any) -> Any:
+        """Start a run and wait for its result. Cancelling the wait cancels the run, and returns when nothing is left of it."""
+        run = self.start(body, *args, **options)
+        try:
+            return await run
+        except asyncio.CancelledError:
+            if not run.status.is_terminal:
+                run.cancel("the task that waited for it was cancelled")
+                await _patiently(run)
+            raise
+
+    def run(self, body: Body, *args: Any, **options: Any) -> Any:
+        """Run `body(run, *args)` and return its result, from code that is not async.
+
+        Works with or without a running loop in this thread, and inside a blocking step, where it makes a child run.
+        Inside an async step it raises SyncInAsyncError: `await arun(...)` there.
+        """
+        in_loop = asyncio._get_running_loop() is not None
+        if in_loop and self.current_run() is not None:
+            raise SyncInAsyncError(
+                "run() inside an async step would block the loop of its own run; use `await arun(...)`"
+            )
+        if in_loop:
+            return self.loop_thread.submit(self.arun(body, *args, **options)).result()
+        if inspect.iscoroutinefunction(body):
+            return asyncio.run(self.arun(body, *args, **options))
+        run = self._make(
+            options.get("name", ""), None, options.get("record", False), options.get("entity"), options.get("resume")
+        )
+        return drive_in_thread(run, body, args)
+
+    def _make(
+        self,
+        name: str,
+        loop: asyncio.AbstractEventLoop | None,
+        record: bool,
+        entity: Entity | None,
+        resume: RunRef | None,
+    ) -> Run:
+        self._check_process()
+        with self._lock:
+            if self._closed:
+                raise RuntimeClosedError("this Runtime was closed and starts no more runs; make another one")
+            run = Run(
+                self, name=name, parent=self.current_run(), loop=loop, entity=entity, record=record, resume=resume
+            )
+            self._runs[run.id] = run
+        return run
+
+    def _supervise(self, run: Run, body: Body, args: tuple[Any, ...]) -> None:
+        task = start_supervisor(run, body, args)
+        self._supervisors.add(task)
+        task.add_done_callback(self._supervisors.discard)
+
+    # -- what lives ------------------------------------------------------------------------------------------------
+
+    def current_run(self) -> Run | None:
+        """The run this code belongs to, if it lives here."""
+        return self._runs.get(current_run_id() or "")
+
+    def runs(self) -> list[Run]:
+        """Every run that lives, oldest first."""
+        self._check_process()
+        with self._lock:
+            return list(self._runs.values())
+
+    def inventory(self) -> list[Holding]:
+        """Everything held now by any run, threads that were given up, and leases that could not be released."""
+        held = [Holding("run", run.name or run.id, run.id) for run in self.runs() if run.parent is None]
+        for run in self.runs():
+            if run.parent is None:
+                held += run.inventory()
+        with self._lock:
+            return [*held, *self._disowned.values(), *self._unreleased]
+
+    def forget(self, run: Run) -> None:
+        """A run has ended."""
+        with self._lock:
+            self._runs.pop(run.id, None)
+
+    def disown(self, run_id: str, name: str, thread: Future[Any]) -> None:
+        """List a thread that did not stop in time, until it ends."""
+        with self._lock:
+            self._disowned[thread] = Holding("thread", name, run_id)
+        thread.add_done_callback(self._reclaim)
+
+    def _reclaim(self, thread: Future[Any]) -> None:
+        with self._lock:
+            self._disowned.pop(thread, None)
+
+    def keep(self, holding: Holding) -> None:
+        """List a lease that could not be released."""
+        with self._lock:
+            self._unreleased.append(holding)
+
+    # -- ending ----------------------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Cancel every run on this loop and elsewhere, wait until nothing is left, and refuse new ones. Twice is fine."""
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """`aclose` for code that is not async. Not in a loop that has runs: `await aclose()` there."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        running = asyncio._get_running_loop()
+        runs = self.runs()
+        if running is not None and any(run.loop is running for run in runs):
+            self._closed = False
+            raise SyncInAsyncError("close() would block the loop its runs live on; use `await aclose()`")
+        for run in runs:
+            run.cancel("the runtime is closing")
+        for run in runs:
+            self._outlast(run)
+        self.event_bus.shutdown()
+        self.threads.stop()
+        self.loop_thread.stop()
+
+    def _outlast(self, run: Run) -> None:
+        """Wait for the end of a run; end it from here if its own thread is stuck."""
+        done, _ = concurrent.futures.wait([run.ending.done], self.grace)
+        if not done and not run.ending.entered:
+            self.loop_thread.submit(finish(run)).result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _check_process(self) -> None:
+        if self._generation != fork_generation():
+            self._begin_process()
+
+
+async def _patiently(run: Run) -> None:
+    """Wait for a run's end although this task is being cancelled."""
+    while not run.ending.done.done():
+        try:
+            await asyncio.wait({asyncio.wrap_future(run.ending.done)})
+        except asyncio.CancelledError:
+            continue
+
+
+_default: Runtime | None = None
+_default_lock = threading.Lock()
+
+
+def default_runtime() -> Runtime:
+    """The runtime of this process that module-level calls use, made on first use."""
+    global _default
+    if _default is None:
+        with _default_lock:
+            if _default is None:
+                _default = Runtime()
+                atexit.register(_default.close)
+    return _default

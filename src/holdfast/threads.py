@@ -1,0 +1,169 @@
+"""The two kinds of thread a runtime may start, both only when first needed, both daemons.
+
+`LoopThread` runs an event loop for async work that has no loop of its own. `ThreadPool` runs blocking steps: it grows
+with demand instead of queueing, because a blocked step may be waiting for another step, and an idle thread leaves by
+itself. Neither keeps an interpreter from exiting, so a step that never returns cannot hang the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextvars import Context
+from typing import Any, TypeVar
+
+from .context import fork_generation
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a thread of its own, started by the first call that needs it."""
+
+    def __init__(self, name: str = "holdfast-loop") -> None:
+        self._name = name
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._generation = fork_generation()
+
+    @property
+    def started(self) -> bool:
+        return self._loop is not None and self._generation == fork_generation()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop, running. Starts the thread if there is none, also in a forked child."""
+        if self._generation != fork_generation():
+            self._reset()
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._serve, args=(loop,), name=self._name, daemon=True)
+                self._thread.start()
+                self._loop = loop
+            return self._loop
+
+    @staticmethod
+    def _serve(loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+        finally:
+            loop.close()
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine on the loop from any thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def is_current(self) -> bool:
+        """True when the calling thread is the loop's own."""
+        return self.started and threading.current_thread() is self._thread
+
+    def stop(self) -> None:
+        """End the loop and its thread. Stopping twice, or before starting, is fine; a later use starts it anew."""
+        if not self.started:
+            return
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+class _Job:
+    __slots__ = ("args", "call", "context", "future")
+
+    def __init__(self, future: Future[Any], context: Context, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.future, self.context, self.call, self.args = future, context, call, args
+
+    def run(self) -> None:
+        try:
+            result = self.context.run(self.call, *self.args)
+        except BaseException as error:  # the caller's future carries it, whatever it is
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+class ThreadPool:
+    """Threads for blocking calls: one for each call that runs, reused when idle, gone after `idle_seconds`."""
+
+    def __init__(self, name: str = "holdfast-step", idle_seconds: float = 5.0) -> None:
+        self._name = name
+        self._idle_seconds = idle_seconds
+        self._reset()
+
+    def _reset(self) -> None:
+        self._ready = threading.Condition()
+        self._jobs: deque[_Job] = deque()
+        self._idle = 0
+        self._threads: set[threading.Thread] = set()
+        self._number = 0
+        self._stopping = False
+        self._generation = fork_generation()
+
+    def submit(self, context: Context, call: Callable[..., T], *args: Any) -> Future[T]:
+        """Run `call(*args)` inside `context` on some thread. Never waits for a free one."""
+        if self._generation != fork_generation():
+            self._reset()
+        future: Future[T] = Future()
+        with self._ready:
+            self._jobs.append(_Job(future, context, call, args))
+            self._stopping = False
+            if self._idle >= len(self._jobs):
+                self._ready.notify()
+            else:
+                self._number += 1
+                thread = threading.Thread(target=self._work, name=f"{self._name}-{self._number}", daemon=True)
+                self._threads.add(thread)
+                thread.start()
+        return future
+
+    def _work(self) -> None:
+        while job := self._next():
+            job.run()
+            del job  # a waiting thread must not keep its last call alive
+        with self._ready:
+            self._threads.discard(threading.current_thread())
+            self._ready.notify_all()
+
+    def _next(self) -> _Job | None:
+        with self._ready:
+            self._idle += 1
+            try:
+                self._ready.wait_for(lambda: self._jobs or self._stopping, self._idle_seconds)
+                return self._jobs.popleft() if self._jobs else None
+            finally:
+                self._idle -= 1
+
+    @property
+    def thread_names(self) -> list[str]:
+        """Names of the threads alive now, busy or idle."""
+        with self._ready:
+            return sorted(t.name for t in self._threads)
+
+    def stop(self, timeout: float = 1.0) -> None:
+        """Let idle threads go and wait for them; a busy one leaves when its call returns."""
+        if self._generation != fork_generation():
+            return
+        with self._ready:
+            self._stopping = True
+            self._ready.notify_all()
+            self._ready.wait_for(lambda: not self._idle, timeout)
