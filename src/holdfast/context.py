@@ -138,19 +138,17 @@ class BoundExecutor(ThreadPoolExecutor):
         return super().submit(bind(fn), *args, **kwargs)
 
 
-class _Forks:
-    """Counts the forks between this process and the one that imported us, so that owners notice they were copied."""
+class Forks:
+    """Counts the forks between this process and the one that imported us.
+
+    `generation` changes in a forked child: whoever made threads, locks or runs before must make them anew.
+    """
 
     generation = 0
 
 
-def fork_generation() -> int:
-    """Changes in a forked child: whoever made threads, locks or runs before must make them anew."""
-    return _Forks.generation
-
-
 def _after_fork_in_child() -> None:
-    _Forks.generation += 1
+    Forks.generation += 1
     position.set(OUTSIDE)  # the runs belong to the parent
 
 

@@ -25,8 +25,13 @@
     │   ├── RunCancelledError               it was cancelled, with a reason
     │   ├── RunEndedError                   it has ended; late writes and emits are refused
     │   └── RunUnrecordedError              it ended, but its end could not be stored
-    └── StorageError                    a value cannot be stored or read back
-        └── NotStorableError                names the path of the value
+    └── StorageError                    something cannot be stored or read back
+        ├── NotStorableError                a value has no stored form; names its path
+        ├── StoreUnavailableError           the storage itself cannot be reached, read or written
+        ├── CorruptStoreError               what is stored is damaged; says what can be saved and how
+        ├── RunBusyError                    another live process holds the run
+        ├── FencedError                     a later session holds the run; this one may not write any more
+        └── PositionError                   rows do not follow the head of their branch
 
 Base classes say what kind of mistake it is, so `except UsageError` separates "fix the call" from "it broke".
 """
@@ -145,7 +150,7 @@ class RunUnrecordedError(RunError):
 
 
 class StorageError(HoldfastError):
-    """A value cannot be stored or read back."""
+    """Something cannot be stored or read back."""
 
 
 class NotStorableError(StorageError, TypeError):
@@ -156,3 +161,23 @@ class NotStorableError(StorageError, TypeError):
         self.type_name = type_name
         advice = hint or "store plain data, or register a codec with holdfast.serde.register"
         super().__init__(f"{path}: cannot store a {type_name}; {advice}")
+
+
+class StoreUnavailableError(StorageError):
+    """The storage cannot be reached, read or written: disk full, file gone, connection lost."""
+
+
+class CorruptStoreError(StorageError):
+    """What is stored is damaged; the message says what can be saved and how."""
+
+
+class RunBusyError(StorageError):
+    """Another live process holds the run; wait for it, or for its hold to run out."""
+
+
+class FencedError(StorageError):
+    """A later session took over the run; this one's writes are refused."""
+
+
+class PositionError(StorageError):
+    """Rows do not follow the head of their branch without a gap."""

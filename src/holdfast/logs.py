@@ -12,7 +12,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
-from .context import position
+from holdfast.context import position
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",

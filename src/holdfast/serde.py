@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from .errors import NotStorableError, StorageError
+from holdfast.errors import NotStorableError, StorageError
 
 T = TypeVar("T")
 

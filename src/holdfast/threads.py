@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, TypeVar
 
-from .context import fork_generation
+from holdfast.context import Forks
 
 T = TypeVar("T")
 
@@ -31,16 +31,16 @@ class LoopThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._generation = fork_generation()
+        self._generation = Forks.generation
 
     @property
     def started(self) -> bool:
-        return self._loop is not None and self._generation == fork_generation()
+        return self._loop is not None and self._generation == Forks.generation
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop, running. Starts the thread if there is none, also in a forked child."""
-        if self._generation != fork_generation():
+        if self._generation != Forks.generation:
             self._reset()
         with self._lock:
             if self._loop is None:
@@ -117,11 +117,11 @@ class ThreadPool:
         self._threads: set[threading.Thread] = set()
         self._number = 0
         self._stopping = False
-        self._generation = fork_generation()
+        self._generation = Forks.generation
 
     def submit(self, context: Context, call: Callable[..., T], *args: Any) -> Future[T]:
         """Run `call(*args)` inside `context` on some thread. Never waits for a free one."""
-        if self._generation != fork_generation():
+        if self._generation != Forks.generation:
             self._reset()
         future: Future[T] = Future()
         with self._ready:
@@ -161,7 +161,7 @@ class ThreadPool:
 
     def stop(self, timeout: float = 1.0) -> None:
         """Let idle threads go and wait for them; a busy one leaves when its call returns."""
-        if self._generation != fork_generation():
+        if self._generation != Forks.generation:
             return
         with self._ready:
             self._stopping = True

@@ -98,11 +98,13 @@ class EventBus:
             self._inside.refuse_if_closed("listen")
             mailbox = Mailbox(name_of(function), *box, calls.deliver_letter, calls.overflowed) if box else None
             table.add(event_types, function, depends_on, mailbox, live_only)
+            self._inside.listening_changed()
 
     def off(self, event_type: type[BaseEvent], handler: HandlerFunction) -> bool:
         """Stop calling `handler` for `event_type`. Says whether it was registered; what is queued still arrives."""
         with self._inside.lock:
             was_there, gone = self._inside.table.remove(event_type, handler)
+            self._inside.listening_changed()
         if gone is not None and gone.mailbox is not None:
             gone.mailbox.close(0)
         return was_there
@@ -123,11 +125,13 @@ class EventBus:
         inside = self._inside
         with inside.lock:
             before, inside.table = inside.table, HandlerTable()
+            inside.listening_changed()
         try:
             yield
         finally:
             with inside.lock:
                 scoped, inside.table = inside.table, before
+                inside.listening_changed()
             _close_mailboxes(scoped)
 
     @contextmanager
@@ -143,6 +147,7 @@ class EventBus:
             with inside.lock:
                 scoped = inside.table
                 inside.table, inside.recording, inside.calls.statistics = before
+                inside.listening_changed()
             _close_mailboxes(scoped)
 
     # -- recording -------------------------------------------------------------------------------------------------
@@ -161,16 +166,19 @@ class EventBus:
         """Record every run from now on. Calling it again changes nothing."""
         with self._inside.lock:
             self._inside.recording.armed = True
+            self._inside.listening_changed()
 
     def disable_recording(self) -> None:
         """Record no more, and drop what was recorded."""
         with self._inside.lock:
             self._inside.recording = Recording()
+            self._inside.listening_changed()
 
     def set_runtime_state(self, state: RuntimeState) -> None:
         """Record every run from now on, into `state`."""
         with self._inside.lock:
             self._inside.recording.armed, self._inside.recording.state = True, state
+            self._inside.listening_changed()
 
     def reset_runtime_state(self) -> None:
         """Drop what was recorded, events and entities. Recording stays armed; journals are not touched."""
@@ -189,7 +197,7 @@ class EventBus:
         inside.check_process()
         here = position.get()
         outlet = inside.outlet_at(here)
-        if outlet.run_id is None:
+        if outlet is inside.outside:
             inside.note_outside(event)
         inside.publish(outlet, source, event, here)
 
@@ -202,12 +210,17 @@ class EventBus:
 
     def emit_new(self, source: object, event_type: type[BaseEvent], /, **payload: Any) -> None:
         """Build and emit an event, but only if somebody will see it. Scopes open and close all the same."""
+        self.announce(source, event_type, payload)
+
+    def announce(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> None:
+        """`emit_new` with the payload as a dict, for callers that have one."""
+        inside = self._inside
         here = position.get()
-        outlet = self._inside.outlet_at(here)
-        if self._inside.wants(outlet, event_type):
+        outlet = inside.outlet_at(here)
+        if inside.wants(outlet, event_type):
             self.emit(source, event_type(**payload))
         elif event_type.opens is not None or event_type.closes is not None:
-            after, _, _ = place(here, event_type, self._inside.new_id() if event_type.opens is not None else "")
+            after, _, _ = place(here, event_type, inside.new_id() if event_type.opens is not None else "")
             position.set(after)
 
     def wants(self, event_type: type[BaseEvent]) -> bool:
@@ -219,7 +232,7 @@ class EventBus:
         inside = self._inside
         inside.check_process()
         inside.refuse_if_closed("replay")
-        outlet = inside.outlets.get(event.run_id or "", inside.outside)
+        outlet = inside.outlets.get(event.run_id, inside.outside)
         plans = inside.plans(outlet, type(event))
         if plans:
             shown = replace(position.get(), run_id=outlet.run_id, replaying=True)
@@ -343,10 +356,11 @@ class EventBus:
         """End a run's way onto the bus: late events are refused, its handlers and its recording are let go."""
         inside = self._inside
         with inside.lock:
-            inside.outlets.pop(outlet.run_id or "", None)
+            inside.outlets.pop(outlet.run_id, None)
             if outlet.parent is None and inside.recording.state is not None:
                 inside.recording.state.finish_tree(outlet.run_id or "")
             outlet.table = outlet.state = None
+            outlet.is_open = False
 
 
 def _close_mailboxes(table: HandlerTable) -> None:

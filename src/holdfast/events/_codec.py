@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import StorageError
+from holdfast.events._base import _EPOCH, BaseEvent, Envelope, UnknownEvent, stamp
+from holdfast.events.families import FAMILIES
 from holdfast.serde import from_plain, to_plain
-
-from ._base import _EPOCH, BaseEvent, Envelope, UnknownEvent, stamp
-from .families import FAMILIES
 
 _ENVELOPE = tuple(name for name in Envelope.__struct_fields__ if name != "at_us")
 

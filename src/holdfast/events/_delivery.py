@@ -14,10 +14,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from holdfast.context import position
+from holdfast.events._base import BaseEvent
 from holdfast.events._calling import Barrier, HandlerCalls, Item
-
-from ._handlers import HandlerFunction, HandlerTable, Lane, name_of
-from ._mailbox import in_handler
+from holdfast.events._handlers import HandlerFunction, HandlerTable, Lane, Plan, name_of
+from holdfast.events._mailbox import in_handler
 
 if TYPE_CHECKING:
     from ._state import RuntimeState
@@ -40,33 +40,43 @@ class Tree:
         self.drainer: int | None = None
         self.lanes: dict[HandlerFunction, LaneQueue] = {}
 
-    def drain(self) -> None:
-        """Deliver everything queued, unless somebody is at it already."""
-        if not self._take_turn():
-            return
+    def put(self, item: Item | Barrier) -> Item | Barrier | None:
+        """Queue something. If nobody delivers, the caller must: it gets what to `drain` first. Under the bus's lock."""
+        if self.drainer is not None:
+            self.queue.append(item)
+            return None
+        self.drainer = threading.get_ident()
+        if not self.queue:
+            return item
+        self.queue.append(item)  # left by a handler that let KeyboardInterrupt through
+        return self.queue.popleft()
+
+    def drain(self, item: Item | Barrier | None) -> None:
+        """Deliver what `put` returned, and everything queued after it."""
         mine = position.get()
         try:
-            while True:
-                while self.queue:
-                    self._deliver(self.queue.popleft())
-                self.drainer = None
-                if not self._take_turn():  # something came in between
-                    return
+            while item is not None:
+                self._deliver(item)
+                item = self.queue.popleft() if self.queue else self._give_up_turn()
         finally:
-            if self.drainer == threading.get_ident():  # a handler let KeyboardInterrupt through: the next emit goes on
+            if item is not None:  # a handler let KeyboardInterrupt through: the next emit goes on from here
                 self.drainer = None
             if position.get() is not mine:
                 position.set(mine)
 
-    def _take_turn(self) -> bool:
-        """Become the one who delivers, if there is something to deliver and nobody does."""
+    def _give_up_turn(self) -> Item | Barrier | None:
+        """Stop delivering, unless something came in after the last look and nobody else took it up."""
+        self.drainer = None
         if not self.queue:
-            return False
+            return None
         with self.calls.lock:
-            if self.drainer is not None or not self.queue:
-                return False
-            self.drainer = threading.get_ident()
-            return True
+            return self._take_turn()
+
+    def _take_turn(self) -> Item | Barrier | None:
+        if self.drainer is not None or not self.queue:
+            return None
+        self.drainer = threading.get_ident()
+        return self.queue.popleft()
 
     def _deliver(self, item: Item | Barrier) -> None:
         if isinstance(item, Barrier):
@@ -74,11 +84,12 @@ class Tree:
                 lane.post(item)
             item.pass_on()
             return
+        call, place = self.calls.call, item.place
         for plan in item.plans:
             for handler in plan.inline:
-                if position.get() is not item.place:
-                    position.set(item.place)
-                self.calls.call(handler, item)
+                if position.get() is not place:
+                    position.set(place)
+                call(handler, item)
             for lane_plan in plan.lanes:
                 self._lane(lane_plan).post((item, lane_plan))
 
@@ -162,7 +173,19 @@ class LaneQueue:
 class Outlet:
     """A run's way onto the bus: its tree, its own handlers, its recording. Made when the run starts, closed when it ends."""
 
-    __slots__ = ("entity", "parent", "refused", "run_id", "state", "table", "tree")
+    __slots__ = (
+        "entity",
+        "is_open",
+        "known",
+        "parent",
+        "quiet",
+        "refused",
+        "run_id",
+        "state",
+        "table",
+        "tree",
+        "version",
+    )
 
     def __init__(
         self, run_id: str | None, tree: Tree, parent: Outlet | None, entity: Any, state: RuntimeState | None
@@ -173,6 +196,12 @@ class Outlet:
         self.entity = entity
         self.state: RuntimeState | None = state if state is not None else (parent.state if parent else None)
         self.table: HandlerTable | None = None
+        self.is_open = True
+        self.version = -1
+        self.known: dict[type[BaseEvent], tuple[Plan, ...]] = {}
+        """Plans by event type, good for one version of the bus's listeners."""
+        self.quiet: set[type[BaseEvent]] = set()
+        """Event types that nobody would see, in the same version."""
         self.refused: set[str] = set()
         """Steps that were disowned: what they emit late is refused."""
 

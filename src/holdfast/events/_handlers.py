@@ -9,10 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.errors import CircularDependencyError, DependencyError, HandlerSignatureError, UnknownDependencyError
+from holdfast.events._base import BaseEvent
+from holdfast.events._mailbox import Mailbox
 from holdfast.logs import get_logger
-
-from ._base import BaseEvent
-from ._mailbox import Mailbox
 
 HandlerFunction = Callable[..., Any]
 log = get_logger("events")

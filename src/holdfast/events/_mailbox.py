@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from holdfast.context import fork_generation
+from holdfast.context import Forks
 from holdfast.errors import UsageError
 
 Overflow = Literal["block", "drop"]
@@ -46,11 +46,11 @@ class Mailbox:
         self._thread: threading.Thread | None = None
         self._closing = False
         self._dropped = 0
-        self._generation = fork_generation()
+        self._generation = Forks.generation
 
     def post(self, letter: Any, *, always: bool = False) -> None:
         """Put a letter in. `always` is for what must arrive and is no event: a barrier."""
-        if self._generation != fork_generation():
+        if self._generation != Forks.generation:
             self._reset()
         first_drop = False
         with self._changed:
@@ -94,7 +94,7 @@ class Mailbox:
 
     def close(self, timeout: float | None) -> bool:
         """Deliver what is in the box, then end the thread. Says whether that was done within `timeout` seconds."""
-        if self._generation != fork_generation():
+        if self._generation != Forks.generation:
             return True
         with self._changed:
             self._closing = True

@@ -7,8 +7,8 @@ import time
 from collections import deque
 
 from holdfast.clock import Clock
-from holdfast.context import OUTSIDE, Position, at, fork_generation, position
-from holdfast.errors import BusClosedError, EventReusedError, RunEndedError
+from holdfast.context import OUTSIDE, Forks, Position, at, position
+from holdfast.errors import BusClosedError, EventReusedError, HoldfastError, RunEndedError
 from holdfast.events._base import BaseEvent, Envelope, stamp
 from holdfast.events._calling import Barrier, HandlerCalls, Item
 from holdfast.events._delivery import Outlet, Tree
@@ -16,6 +16,7 @@ from holdfast.events._handlers import HandlerTable, Plan
 from holdfast.events._mailbox import in_handler
 from holdfast.events._recording import Recording
 from holdfast.events._stamping import describe, place
+from holdfast.events._state import RuntimeState
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
 from holdfast.threads import LoopThread
@@ -28,9 +29,10 @@ class Publisher:
     """The inside of a bus: its runs' outlets, its handlers, and the one lock that gives events their order."""
 
     def __init__(self, clock: Clock, ids: IdFactory, loop_thread: LoopThread) -> None:
-        self._time_us = clock.time_us
+        self._time_ns = clock.time_ns
         self.new_id = ids
         self.closed = False
+        self.version = 0
         self.calls = HandlerCalls(loop_thread, self.tell)
         self.start_afresh()
         self._begin_process()
@@ -40,27 +42,31 @@ class Publisher:
         self.table = HandlerTable()
         self.recording = Recording()
         self.calls.start_counting()
+        self.listening_changed()
 
     def _begin_process(self) -> None:
         """What a forked child must not share with its parent: locks, runs, whoever was delivering."""
-        self._generation = fork_generation()
+        self._generation = Forks.generation
         self.lock = self.calls.lock = threading.RLock()
         self._stamping = False
         self._deferred: deque[tuple[object, BaseEvent, Position]] = deque()
         self.cascades = 0
         """How many events were emitted from inside handlers."""
         self.outside = Outlet(None, Tree(self.calls, None, None, 0), None, None, None)
-        self.outlets: dict[str, Outlet] = {}
+        self.outlets: dict[str | None, Outlet] = {None: self.outside}
+        """By run id; None stands for everything outside runs."""
 
     def check_process(self) -> None:
         """Begin anew if this process was forked since."""
-        if self._generation != fork_generation():
+        if self._generation != Forks.generation:
             self._begin_process()
+
+    def listening_changed(self) -> None:
+        """Handlers or recording changed: let no run rely on what it knows of them."""
+        self.version += 1
 
     def outlet_at(self, here: Position) -> Outlet:
         """The outlet of the run that code at `here` belongs to. Raises RunEndedError if that run is over."""
-        if here.run_id is None:
-            return self.outside
         outlet = self.outlets.get(here.run_id)
         if outlet is None:
             raise RunEndedError(
@@ -73,80 +79,106 @@ class Publisher:
 
     def plans(self, outlet: Outlet, event_type: type[BaseEvent]) -> tuple[Plan, ...]:
         """What is to be done with an event of a run: the bus's handlers first, then the run's own and its ancestors'."""
-        plan = self.table.plan(event_type)
-        plans = (plan,) if plan.inline or plan.lanes else ()
-        for table in outlet.tables():
-            plan = table.plan(event_type)
-            if plan.inline or plan.lanes:
-                plans = (*plans, plan)
+        if outlet.version != self.version:
+            outlet.known, outlet.quiet, outlet.version = {}, set(), self.version
+        known = outlet.known
+        plans = known.get(event_type)
+        if plans is None:
+            found = (table.plan(event_type) for table in (self.table, *outlet.tables()))
+            plans = known[event_type] = tuple(plan for plan in found if plan.inline or plan.lanes)
         return plans
 
     def wants(self, outlet: Outlet, event_type: type[BaseEvent]) -> bool:
-        """Whether anybody would see an event of this type."""
-        return bool(self.recording.armed or outlet.state is not None or self.plans(outlet, event_type))
+        """Whether anybody would see an event of this type. Remembers for each run what nobody would."""
+        quiet = outlet.quiet
+        if outlet.version == self.version and event_type in quiet:
+            return False
+        if self.recording.armed or outlet.state is not None or self.plans(outlet, event_type):
+            return True
+        quiet.add(event_type)
+        return False
 
     def publish(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> None:
         """Stamp, record and deliver one event. The emitter then stands where the event leaves it."""
-        with self.lock:
-            if self._stamping:  # a finaliser or signal handler emits inside this very block: it is next
-                self._deferred.append((source, event, here))
-                return
-            self.refuse_if_closed("emit")
-            self._stamping = True
-            try:
-                after = self._stamp(outlet, source, event, here)
-            finally:
-                self._stamping = False
+        tree, first = outlet.tree, None
+        self.lock.acquire()
+        if self._stamping:  # a finaliser or signal handler emits inside this very block: it is next
+            self._deferred.append((source, event, here))
+            self.lock.release()
+            return
+        self._stamping = True
+        try:
+            after, state = self._stamp(outlet, source, event, here)
+            plans = self.plans(outlet, type(event))
+            if plans:
+                first = tree.put(Item(source, event, plans, state, after))
+                if in_handler.get() or tree.drainer == threading.get_ident():
+                    self.cascades += 1
+        finally:
+            self._stamping = False
+            self.lock.release()
         if after is not here:
             position.set(after)
-        self._deliver(outlet.tree)
+        if first is not None:
+            tree.drain(first)
+        elif len(tree.queue) > CROWDED and tree.drainer != threading.get_ident():
+            time.sleep(0.0005)  # this thread outruns the one that delivers for it
+        if self._deferred:
+            self._publish_deferred()
+
+    def _publish_deferred(self) -> None:
         while self._deferred:
             source, event, here = self._deferred.popleft()
-            with at(here):
-                self.publish(self.outlet_at(here), source, event, here)
+            try:
+                with at(here):
+                    self.publish(self.outlet_at(here), source, event, here)
+            except HoldfastError:  # it is not this emitter's event, and its own emitter is long gone
+                log.exception("an event emitted by a finaliser was refused")
 
-    def _stamp(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> Position:
-        """Number, link, record and queue one event, under the lock. Returns where its emitter stands afterwards."""
+    def _stamp(
+        self, outlet: Outlet, source: object, event: BaseEvent, here: Position
+    ) -> tuple[Position, RuntimeState | None]:
+        """Number, link and record one event, under the lock. Returns where its emitter stands afterwards, and the record."""
+        if self.closed or not outlet.is_open:
+            self._refuse_late(outlet)
         if event.env is not None:
             raise EventReusedError(
                 f"this {type(event).__name__} was emitted before, as {event.event_id}; build a new event for a new fact"
             )
         tree, event_type, event_id = outlet.tree, type(event), self.new_id()
-        after, parent, started = place(here, event_type, event_id)
+        if event_type.opens is None and event_type.closes is None:
+            after, started = here, None
+            parent = here.scope.event_id if here.scope is not None else None
+        else:
+            after, parent, started = place(here, event_type, event_id)
         tree.sequence += 1
         about, subject = describe(source), here.subject
         stamp(
             event,
             Envelope(
-                event_id, self._time_us(), tree.sequence, outlet.run_id, tree.root_run_id, parent, tree.last_event_id,
-                here.triggered_by, started, about.type, about.id, about.name,
+                event_id, self._time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
+                tree.last_event_id, here.triggered_by, started, about.type, about.id, about.name,
                 subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
             ),
         )  # fmt: skip
         tree.last_event_id = event_id
-        state = self.recording.keep(outlet, event) if self.recording.armed or outlet.state is not None else None
-        plans = self.plans(outlet, event_type)
-        if plans:
-            tree.queue.append(Item(source, event, plans, state, after))
-            if in_handler.get() or tree.drainer == threading.get_ident():
-                self.cascades += 1
-        return after
+        recorded = self.recording.armed or outlet.state is not None
+        return after, self.recording.keep(outlet, event) if recorded else None
+
+    def _refuse_late(self, outlet: Outlet) -> None:
+        self.refuse_if_closed("emit")
+        raise RunEndedError(f"run {outlet.run_id} has ended; its late events are refused")
 
     def enqueue(self, tree: Tree, item: Item | Barrier) -> None:
         """Put something into a tree's queue that is stamped already, or needs no stamp."""
         with self.lock:
-            tree.queue.append(item)
-        self._deliver(tree)
-
-    def _deliver(self, tree: Tree) -> None:
-        if tree.queue:
-            tree.drain()
-            if len(tree.queue) > CROWDED and tree.drainer != threading.get_ident():
-                time.sleep(0.0005)  # this thread outruns the one that delivers for it
+            first = tree.put(item)
+        if first is not None:
+            tree.drain(first)
 
     def tell(self, where: Position, event: BaseEvent) -> None:
         """Emit an event of the bus itself: in the run it concerns while that lives, else outside all runs."""
-        outlet = self.outlets.get(where.run_id or "", self.outside)
+        outlet = self.outlets.get(where.run_id, self.outside)
         here = where if outlet.run_id else OUTSIDE
         if not self.closed:
             with at(here):
@@ -171,4 +203,4 @@ class Publisher:
     def trees(self) -> list[Tree]:
         """The tree of every run that lives, and the one outside all runs."""
         with self.lock:
-            return list({id(o.tree): o.tree for o in (self.outside, *self.outlets.values())}.values())
+            return list({id(outlet.tree): outlet.tree for outlet in self.outlets.values()}.values())

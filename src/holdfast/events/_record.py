@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from ._base import BaseEvent, Envelope
+from holdfast.events._base import BaseEvent, Envelope
 
 
 class Edge(StrEnum):

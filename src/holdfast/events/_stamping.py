@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from holdfast.context import Position, Scope
-
-from ._base import BaseEvent
+from holdfast.events._base import BaseEvent
 
 
 class EventSource(Struct, frozen=True, gc=False):
@@ -22,11 +21,11 @@ NO_SOURCE = EventSource()
 
 def describe(source: object) -> EventSource:
     """The source's own `event_source`, or its class, `id` and `name`."""
+    ready = getattr(source, "event_source", None)
+    if type(ready) is EventSource:
+        return ready
     if source is None:
         return NO_SOURCE
-    ready = getattr(source, "event_source", None)
-    if isinstance(ready, EventSource):
-        return ready
     if isinstance(source, str):
         return EventSource(name=source)
     ident, name = getattr(source, "id", None), getattr(source, "name", None)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 
+from holdfast.events._base import BaseEvent
+from holdfast.events._record import EventRecord
 from holdfast.logs import get_logger
 from holdfast.ports import Entity
-
-from ._base import BaseEvent
-from ._record import EventRecord
 
 log = get_logger("events")
 

@@ -175,7 +175,7 @@ class Run:
 
     def tell(self, event_type: type[BaseEvent], /, **payload: Any) -> None:
         """Emit an event of our own making where this code stands, if anybody will see it."""
-        self.host.event_bus.emit_new(self, event_type, **payload)
+        self.host.event_bus.announce(self, event_type, payload)
 
     def _here(self) -> Position:
         here = position.get()

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.context import current_run_id, fork_generation
+from holdfast.context import Forks, current_run_id
 from holdfast.errors import RuntimeClosedError, SyncInAsyncError
 from holdfast.events._bus import EventBus
 from holdfast.ids import IdFactory, new_id
@@ -55,7 +55,7 @@ class Runtime:
 
     def _begin_process(self) -> None:
         self._lock = threading.RLock()
-        self._generation = fork_generation()
+        self._generation = Forks.generation
         self._runs: dict[str, Run] = {}
         self._supervisors: set[asyncio.Task[None]] = set()
         self._disowned: dict[Future[Any], Holding] = {}
@@ -225,7 +225,7 @@ class Runtime:
         await self.aclose()
 
     def _check_process(self) -> None:
-        if self._generation != fork_generation():
+        if self._generation != Forks.generation:
             self._begin_process()
 
 

@@ -11,16 +11,16 @@ import threading
 class ManualClock:
     """A `Clock` that stands still until `advance()`. Safe to use from several threads and loops."""
 
-    def __init__(self, start_us: int = 1_700_000_000_000_000) -> None:
-        self._start_us = start_us
+    def __init__(self, start_ns: int = 1_700_000_000_000_000_000) -> None:
+        self._start_ns = start_ns
         self._elapsed = 0.0
         self._lock = threading.Lock()
         self._number = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._watchers: list[tuple[int, asyncio.Future[None]]] = []
 
-    def time_us(self) -> int:
-        return self._start_us + int(self._elapsed * 1_000_000)
+    def time_ns(self) -> int:
+        return self._start_ns + int(self._elapsed * 1_000_000_000)
 
     def monotonic(self) -> float:
         return self._elapsed

@@ -21,10 +21,10 @@ class ClockConformance(ABC):
 
     async def test_both_times_move_forward_together(self) -> None:
         clock = self.make_clock()
-        wall, steady = clock.time_us(), clock.monotonic()
+        wall, steady = clock.time_ns(), clock.monotonic()
         await self.let_pass(clock, 0.002)
         assert clock.monotonic() - steady >= 0.002
-        assert clock.time_us() - wall >= 1_500
+        assert clock.time_ns() - wall >= 1_500_000
 
     async def test_sleep_returns_once_the_time_has_passed_and_not_before(self) -> None:
         clock = self.make_clock()

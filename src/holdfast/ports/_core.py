@@ -1,11 +1,11 @@
-"""What the layers ask of one another, as small protocols. Whoever implements one passes its conformance suite."""
+"""The small ones: entities, leases, streams, the way to the default runtime."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
-from .errors import UsageError
+from holdfast.errors import UsageError
 
 
 @runtime_checkable

@@ -1,0 +1,31 @@
+"""What the layers ask of one another, as small protocols. Whoever implements one passes its conformance suite."""
+
+from __future__ import annotations
+
+from holdfast.ports._core import Channel, DefaultRuntime, Entity, Journal, Lease
+from holdfast.ports._journal import (
+    Batch,
+    BranchInfo,
+    JournalStore,
+    Mark,
+    Row,
+    RunInfo,
+    Session,
+    Snapshot,
+)
+
+__all__ = [
+    "Batch",
+    "BranchInfo",
+    "Channel",
+    "DefaultRuntime",
+    "Entity",
+    "Journal",
+    "JournalStore",
+    "Lease",
+    "Mark",
+    "Row",
+    "RunInfo",
+    "Session",
+    "Snapshot",
+]

@@ -1,0 +1,223 @@
+"""`JournalStore`: where runs are written down. Memory, SQLite and PostgreSQL implement it and pass one suite.
+
+A journal belongs to a root run; child runs share its numbers, so a position is one number. It has branches: `main`, and forks that
+share everything up to the position they left at. Rows are only ever added. What is written in one `Batch` is there as
+a whole or not at all, and only if the writer still holds the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Row(Struct, frozen=True, gc=False):
+    """One event as it is stored. `payload` and `delta` are JSON; the store never looks inside."""
+
+    seq: int
+    type: str
+    event_id: str
+    at_us: int
+    run_id: str
+    payload: bytes
+    delta: bytes | None = None
+    """What the step that ended with this event changed in its run's state."""
+    parent_event_id: str | None = None
+    triggered_by_event_id: str | None = None
+    started_event_id: str | None = None
+    source_type: str | None = None
+    source_id: str | None = None
+    source_name: str | None = None
+    task_id: str | None = None
+    task_name: str | None = None
+    agent_id: str | None = None
+    agent_role: str | None = None
+
+
+class Snapshot(Struct, frozen=True):
+    """Everything the rows up to `seq` amount to, so that a restore need not read them."""
+
+    seq: int
+    data: bytes
+
+
+class Mark(Struct, frozen=True):
+    """A named checkpoint: a position somebody may want to come back to."""
+
+    id: str
+    seq: int
+    at_us: int
+    trigger: str
+    """the event type that caused it, or `manual`"""
+    branch: str = "main"
+    root_run_id: str = ""
+    parent_id: str | None = None
+    """the mark before it, across branches"""
+    size: int = 0
+    """bytes written since the mark before it"""
+
+
+class RunInfo(Struct, frozen=True):
+    """What the store knows of a root run without reading its journal."""
+
+    root_run_id: str
+    kind: str
+    """`flow`, `crew`, `agent`, `job`"""
+    name: str
+    status: str
+    incarnation: int
+    fingerprint: str
+    """of the graph it was started with"""
+    created_us: int
+    updated_us: int
+    held_until_us: int = 0
+    """0 when nobody holds it"""
+    definition: bytes = b"{}"
+    """JSON: what is needed to build its graph again (class, module, steps)"""
+
+
+class BranchInfo(Struct, frozen=True):
+    """A branch of a run's journal."""
+
+    name: str
+    parent: str | None
+    """None for `main`"""
+    fork_seq: int
+    """the last position it shares with its parent"""
+    head: int
+    """its last position"""
+    created_us: int
+
+
+class Session(Struct, frozen=True):
+    """The right to write one run's journal, proved by a fence that every later session outnumbers."""
+
+    root_run_id: str
+    branch: str
+    incarnation: int
+    fence: int
+    head: int
+    """the last position when it was opened"""
+
+
+class Batch(Struct, frozen=True):
+    """What is written together."""
+
+    session: Session
+    rows: tuple[Row, ...] = ()
+    blobs: tuple[tuple[str, bytes], ...] = ()
+    """large values by the hash of their content; one that is there already is not written again"""
+    snapshot: Snapshot | None = None
+    marks: tuple[Mark, ...] = ()
+    status: str | None = None
+    """the run's new status, if it changes"""
+    hold_until_us: int | None = None
+    """a heartbeat: how long the session is held from now on"""
+
+
+class JournalStore(Protocol):
+    """Where journals are kept. Every method may be called from any thread and any event loop, several at once.
+
+    `…_now` methods block the caller; their twins do not block a loop. Each raises StoreUnavailableError when the storage
+    cannot be read or written (disk full, file gone, connection lost), and nothing of the batch is then stored.
+    """
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    async def open(
+        self, info: RunInfo, *, branch: str = "main", owner: str, now_us: int, hold_until_us: int
+    ) -> Session:
+        """Take hold of a run, new or known, with the next incarnation and a higher fence.
+
+        `owner` names the process' incarnation. Raises RunBusyError while another owner's hold has not run out; the same
+        owner may take over from itself. A known run keeps its `created_us`.
+        """
+        ...
+
+    def open_now(self, info: RunInfo, *, branch: str = "main", owner: str, now_us: int, hold_until_us: int) -> Session:
+        """`open`, blocking."""
+        ...
+
+    async def append(self, batch: Batch) -> None:
+        """Store a batch durably. Concurrent batches may share one commit.
+
+        Raises FencedError, storing nothing, if a later session was opened; PositionError if the rows do not follow the
+        branch's head without a gap.
+        """
+        ...
+
+    def append_now(self, batch: Batch) -> None:
+        """`append`, blocking."""
+        ...
+
+    async def close_session(self, session: Session) -> None:
+        """Give up the hold. A session that was overtaken gives up nothing."""
+        ...
+
+    def close_session_now(self, session: Session) -> None:
+        """`close_session`, blocking."""
+        ...
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    async def run(self, root_run_id: str) -> RunInfo | None:
+        """What is known of a run."""
+        ...
+
+    async def runs(self, *, status: str | None = None, limit: int = 100) -> list[RunInfo]:
+        """Runs, the last changed first."""
+        ...
+
+    def read(
+        self, root_run_id: str, *, branch: str = "main", after: int = 0, upto: int | None = None
+    ) -> AsyncIterator[Row]:
+        """Rows of a branch in order, those it shares with its parents included. Holds no more than a page in memory."""
+        ...
+
+    async def last_snapshot(
+        self, root_run_id: str, *, branch: str = "main", upto: int | None = None
+    ) -> Snapshot | None:
+        """The newest snapshot at or before a position of a branch, shared ones included."""
+        ...
+
+    async def blob(self, digest: str) -> bytes:
+        """A large value. Raises StorageError if it is not there."""
+        ...
+
+    async def marks(self, root_run_id: str | None = None, *, limit: int = 1000) -> list[Mark]:
+        """Marks, newest first."""
+        ...
+
+    async def mark(self, mark_id: str) -> Mark | None:
+        """One mark."""
+        ...
+
+    async def branches(self, root_run_id: str) -> list[BranchInfo]:
+        """The branches of a run, `main` first."""
+        ...
+
+    # -- changing shape --------------------------------------------------------------------------------------------
+
+    async def fork(self, root_run_id: str, *, branch: str, parent: str, at_seq: int, now_us: int) -> BranchInfo:
+        """Start a branch that shares everything up to `at_seq`. Raises StorageError if the name is taken or the
+        position is not on the parent."""
+        ...
+
+    async def prune(self, root_run_id: str, *, keep_marks: Iterable[str]) -> int:
+        """Drop the marks not listed, and rows, snapshots and blobs that no mark, no branch and no resume of a head can
+        need any more. Returns how many bytes were freed. Never touches what a branch stands on."""
+        ...
+
+    async def delete(self, root_run_id: str) -> None:
+        """Forget a run. Raises RunBusyError while somebody holds it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish what is queued and let go of the storage. Twice is fine; the store is not used afterwards."""
+        ...
+
+    def close(self) -> None:
+        """`aclose`, blocking."""
+        ...
