@@ -1,0 +1,48 @@
+"""One graph for flows, crews and flow files: its model, its pure core, and the scheduler that drives it."""
+
+from __future__ import annotations
+
+from holdfast.graph._core import (
+    Cancel,
+    Command,
+    Complete,
+    Execution,
+    Fail,
+    GraphState,
+    Park,
+    Start,
+    decide,
+    evolve,
+    fold,
+)
+from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
+from holdfast.graph._model import AllOf, AnyOf, Condition, Graph, Node, Source, holds, labels_of
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "Began",
+    "Cancel",
+    "Cancelled",
+    "Command",
+    "Complete",
+    "Completed",
+    "Condition",
+    "Execution",
+    "Fact",
+    "Fail",
+    "Failed",
+    "Graph",
+    "GraphState",
+    "Node",
+    "Park",
+    "Source",
+    "Start",
+    "Started",
+    "Waiting",
+    "decide",
+    "evolve",
+    "fold",
+    "holds",
+    "labels_of",
+]

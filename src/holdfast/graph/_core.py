@@ -1,0 +1,266 @@
+"""The heart, pure: `evolve(graph, state, fact) -> state` and `decide(graph, state) -> commands`.
+
+No clock, no await, no randomness, nothing changed in place. Running live, resuming, replaying and forking all use these
+two functions and nothing else, so they cannot disagree.
+
+A *wave* of a step that several sources compete for (`or_`) lasts until a router's result can trigger it again. Within a wave
+the first source wins; what arrives later is ignored.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
+from holdfast.graph._model import Graph, Node, holds, labels_of
+
+V = TypeVar("V")
+
+
+class Execution(Struct, frozen=True):
+    """One run of one step. `key` is stable across crashes: use it to make effects happen once."""
+
+    step: str
+    number: int
+    cause: str | None = None
+    """the key of the execution whose result it is given"""
+
+    @property
+    def key(self) -> str:
+        return f"{self.step}#{self.number}"
+
+
+class GraphState(Struct, frozen=True):
+    """Where a graph stands. Small and immutable; results are kept elsewhere, by execution key."""
+
+    begun: bool = False
+    counts: dict[str, int] = {}
+    """how often each step was triggered"""
+    ready: tuple[Execution, ...] = ()
+    """triggered, not started"""
+    running: dict[str, Execution] = {}
+    waiting: dict[str, Execution] = {}
+    """started, and waiting for something from outside"""
+    arrived: dict[str, dict[str, str]] = {}
+    """for each step, the labels that came since it last fired, with the execution each came from"""
+    won: dict[str, str] = {}
+    """steps that several sources competed for and one has won, with the label that did"""
+    losers: frozenset[str] = frozenset()
+    """executions that lost such a race and feed nothing else: to be cancelled"""
+    tolerated: dict[str, str] = {}
+    """executions that failed while another source could still win, with their errors"""
+    errors: tuple[str, ...] = ()
+    """what fails the run"""
+    halted: dict[str, Execution] = {}
+    """executions that failed the run, or were stopped because of that: a resume runs them again"""
+    last: str | None = None
+    """the execution that completed last: its result is the run's"""
+
+    @property
+    def in_flight(self) -> dict[str, Execution]:
+        return {**self.running, **self.waiting}
+
+
+class Start(Struct, frozen=True):
+    """Run this execution."""
+
+    execution: Execution
+
+
+class Cancel(Struct, frozen=True):
+    """Stop this execution."""
+
+    execution: Execution
+
+
+class Park(Struct, frozen=True):
+    """Nothing can go on until something arrives from outside."""
+
+
+class Complete(Struct, frozen=True):
+    """The run is done; the result is that of the execution that completed last."""
+
+    last: str | None
+
+
+class Fail(Struct, frozen=True):
+    """The run has failed, with these errors."""
+
+    errors: tuple[str, ...]
+
+
+Command: TypeAlias = Start | Cancel | Park | Complete | Fail
+
+
+def decide(graph: Graph, state: GraphState) -> list[Command]:
+    """What to do next. The empty list means: wait for what is in flight."""
+    if not state.begun:
+        return []
+    errors = (*state.errors, *(_too_often(graph, e) for e in state.ready if e.number > graph.max_calls))
+    if errors:
+        cancels: list[Command] = [Cancel(execution) for execution in state.in_flight.values()]
+        return cancels or [Fail(errors)]
+    commands: list[Command] = [Cancel(e) for key, e in state.in_flight.items() if key in state.losers]
+    commands += [Start(execution) for execution in state.ready]
+    if commands or state.running:
+        return commands
+    if state.waiting:
+        return [Park()]
+    unmet = _unmet_races(graph, state)
+    return [Fail(unmet) if unmet else Complete(state.last)]
+
+
+def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
+    """The state after a fact. Facts about executions that are not in flight change nothing: they came too late."""
+    if isinstance(fact, Began):
+        return _begin(graph, state)
+    key = f"{fact.step}#{fact.number}"
+    if isinstance(fact, Started):
+        return _start(state, key)
+    execution = state.running.get(key) or state.waiting.get(key)
+    if execution is None:
+        return state
+    if isinstance(fact, Waiting):
+        return replace(state, running=_without(state.running, key), waiting={**state.waiting, key: execution})
+    lost = key in state.losers
+    state = replace(
+        state,
+        running=_without(state.running, key),
+        waiting=_without(state.waiting, key),
+        losers=state.losers - {key},
+    )
+    if isinstance(fact, Completed):
+        return _complete(graph, state, execution, fact.route)
+    if lost:
+        return state
+    if isinstance(fact, Failed):
+        return _fail(graph, state, execution, fact.error)
+    return replace(state, halted={**state.halted, key: execution})
+
+
+def _begin(graph: Graph, state: GraphState) -> GraphState:
+    if state.begun:  # resumed: what was stopped or in flight is run again, but not what had lost its race
+        stopped = {**state.halted, **state.running}
+        again = tuple(e for key, e in stopped.items() if key not in state.losers)
+        losers = state.losers & frozenset(state.waiting)
+        return replace(state, ready=(*again, *state.ready), running={}, halted={}, errors=(), losers=losers)
+    for node in graph.starts:
+        state = _trigger(graph, state, node, None)
+    return replace(state, begun=True)
+
+
+def _start(state: GraphState, key: str) -> GraphState:
+    execution = next((e for e in state.ready if e.key == key), None)
+    if execution is None:
+        return state
+    ready = tuple(e for e in state.ready if e.key != key)
+    return replace(state, ready=ready, running={**state.running, key: execution})
+
+
+def _complete(graph: Graph, state: GraphState, execution: Execution, route: str | None) -> GraphState:
+    node = graph.by_name[execution.step]
+    state = replace(state, last=execution.key)
+    state = _arrive(graph, state, execution.step, execution.key, node.is_router)
+    if route is not None and node.is_router:
+        # what a route triggers is given what the router was given: the route itself is only a name
+        state = _arrive(graph, state, route, execution.cause or execution.key, True)
+    return state
+
+
+def _arrive(graph: Graph, state: GraphState, label: str, key: str, routed: bool) -> GraphState:
+    """A label arrives at every step that listens to it."""
+    for node in graph.listeners.get(label, ()):
+        arrived = {**state.arrived.get(node.name, {}), label: key}
+        won = state.won
+        if node.is_race and routed:  # a new wave
+            arrived, won = {label: key}, _without(won, node.name)
+        if node.is_race and node.name in won:
+            continue
+        if node.trigger is None or not holds(node.trigger, frozenset(arrived)):
+            state = replace(state, arrived={**state.arrived, node.name: arrived}, won=won)
+            continue
+        state = replace(state, arrived=_without(state.arrived, node.name), won=won)
+        if node.is_race:
+            state = _win(graph, state, node, label)
+        state = _trigger(graph, state, node, key)
+    return state
+
+
+def _win(graph: Graph, state: GraphState, node: Node, label: str) -> GraphState:
+    """Note who won, and who of those in flight lost and feeds nothing else."""
+    sources = set(labels_of(node.trigger))
+    lost = {
+        key
+        for key, execution in state.in_flight.items()
+        if execution.step in sources and graph.feeds(execution.step) == (node,)
+    }
+    beaten = {key: error for key, error in state.tolerated.items() if key.rpartition("#")[0] not in sources}
+    return replace(state, won={**state.won, node.name: label}, losers=state.losers | lost, tolerated=beaten)
+
+
+def _trigger(graph: Graph, state: GraphState, node: Node, cause: str | None) -> GraphState:
+    number = state.counts.get(node.name, 0) + 1
+    execution = Execution(node.name, number, cause)
+    return replace(state, counts={**state.counts, node.name: number}, ready=(*state.ready, execution))
+
+
+def _fail(graph: Graph, state: GraphState, execution: Execution, error: str) -> GraphState:
+    """A failure fails the run, unless the step only competed with others and one of those won or still can."""
+    fed = graph.feeds(execution.step)
+    if fed and all(node.is_race for node in fed):
+        if all(node.name in state.won for node in fed):
+            return state
+        if all(node.name in state.won or _can_be_won(graph, state, node) for node in fed):
+            return replace(state, tolerated={**state.tolerated, execution.key: error})
+    together = (*(e for k, e in state.tolerated.items() if _compete(graph, k, execution)), error)
+    return replace(state, errors=(*state.errors, *together), halted={**state.halted, execution.key: execution})
+
+
+def _too_often(graph: Graph, execution: Execution) -> str:
+    return (
+        f"step {execution.step} was triggered {execution.number} times, and a step runs at most {graph.max_calls} times; "
+        f"give its loop a way out, or raise max_method_calls"
+    )
+
+
+def _compete(graph: Graph, key: str, other: Execution) -> bool:
+    return bool(set(graph.feeds(key.rpartition("#")[0])) & set(graph.feeds(other.step)))
+
+
+def _can_be_won(graph: Graph, state: GraphState, node: Node) -> bool:
+    """Whether a source of a race may still complete: it is in flight, or something in flight may lead to it."""
+    active = frozenset(e.step for e in (*state.ready, *state.in_flight.values()) if e.step != node.name)
+    reachable = graph.reachable(active)
+    return (
+        any(label in reachable or label not in graph.by_name for label in labels_of(node.trigger)) if active else False
+    )
+
+
+def _unmet_races(graph: Graph, state: GraphState) -> tuple[str, ...]:
+    """Errors of competitors in races that nobody won in the end."""
+    return tuple(
+        error
+        for key, error in state.tolerated.items()
+        if any(node.name not in state.won for node in graph.feeds(key.rpartition("#")[0]))
+    )
+
+
+def _without(mapping: dict[str, V], key: str) -> dict[str, V]:
+    return {k: v for k, v in mapping.items() if k != key} if key in mapping else mapping
+
+
+def fold(graph: Graph, facts: list[Fact], state: GraphState | None = None) -> GraphState:
+    """The state that facts amount to."""
+    state = state or GraphState()
+    for fact in facts:
+        state = evolve(graph, state, fact)
+    return state
+
+
+__all__ = [
+    "Began", "Cancel", "Cancelled", "Command", "Complete", "Completed", "Execution", "Fact", "Fail", "Failed",
+    "GraphState", "Park", "Start", "Started", "Waiting", "decide", "evolve", "fold",
+]  # fmt: skip

@@ -1,0 +1,130 @@
+"""The neutral graph: what flows, crews and flow files compile to, and all that the scheduler ever sees."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+
+class Source(Struct, frozen=True, tag="source"):
+    """Holds when a label has arrived: the name of a step that completed, or a route that a router took."""
+
+    label: str
+
+
+class AllOf(Struct, frozen=True, tag="all"):
+    """Holds when every part does."""
+
+    parts: tuple[Condition, ...]
+
+
+class AnyOf(Struct, frozen=True, tag="any"):
+    """Holds when one part does."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Source | AllOf | AnyOf
+
+
+def labels_of(condition: Condition | None) -> Iterator[str]:
+    """Every label a condition mentions."""
+    if isinstance(condition, Source):
+        yield condition.label
+    elif condition is not None:
+        for part in condition.parts:
+            yield from labels_of(part)
+
+
+def holds(condition: Condition, arrived: frozenset[str]) -> bool:
+    """Whether a condition is satisfied by the labels that have arrived."""
+    if isinstance(condition, Source):
+        return condition.label in arrived
+    check = all if isinstance(condition, AllOf) else any
+    return check(holds(part, arrived) for part in condition.parts)
+
+
+class Node(Struct, frozen=True):
+    """A step of a graph."""
+
+    name: str
+    trigger: Condition | None = None
+    """when it runs; None for a start that runs at once"""
+    is_start: bool = False
+    is_router: bool = False
+    """its result names the route to take"""
+    routes: tuple[str, ...] = ()
+    """the routes a router declares; empty when they are only known once it ran"""
+    digest: str = ""
+    """of what the step does, so that a changed program is noticed; empty when that is not tracked"""
+
+    @property
+    def is_race(self) -> bool:
+        """Whether several sources compete to trigger it: the first wins, once a wave."""
+        return isinstance(self.trigger, AnyOf) and len(self.trigger.parts) > 1
+
+
+class Graph(Struct, frozen=True, dict=True):
+    """Steps and what triggers them. Equal graphs have equal fingerprints."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    max_calls: int = 100
+    """how often one step may run in one run, so that a loop that never ends is noticed"""
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def listeners(self) -> dict[str, tuple[Node, ...]]:
+        """Which steps a label may trigger, in the order they were defined."""
+        found: dict[str, tuple[Node, ...]] = {}
+        for node in self.nodes:
+            for label in dict.fromkeys(labels_of(node.trigger)):
+                found[label] = (*found.get(label, ()), node)
+        return found
+
+    @cached_property
+    def starts(self) -> tuple[Node, ...]:
+        """Steps that run as soon as the run begins."""
+        return tuple(node for node in self.nodes if node.is_start and node.trigger is None)
+
+    def feeds(self, name: str) -> tuple[Node, ...]:
+        """The steps that a step may trigger: by its name, or by a route it declares."""
+        node = self.by_name[name]
+        return tuple(dict.fromkeys(n for label in (name, *node.routes) for n in self.listeners.get(label, ())))
+
+    def reachable(self, names: frozenset[str]) -> frozenset[str]:
+        """These steps and everything that may run because of them. A router with unknown routes may reach any route."""
+        step_names = set(self.by_name)
+        routed = {node for label, nodes in self.listeners.items() if label not in step_names for node in nodes}
+        found, ahead = set(names), list(names)
+        while ahead:
+            node = self.by_name[ahead.pop()]
+            targets = set(self.feeds(node.name)) | (routed if node.is_router and not node.routes else set())
+            for target in targets:
+                if target.name not in found:
+                    found.add(target.name)
+                    ahead.append(target.name)
+        return frozenset(found)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of everything that shapes a run: names, triggers, routes, and digests where they are tracked."""
+        return hashlib.sha256(msgspec.json.encode(self.nodes)).hexdigest()[:32]
+
+    def differences(self, earlier: Graph) -> list[str]:
+        """What changed since another version, one sentence each, for people."""
+        before, after = earlier.by_name, self.by_name
+        changes = [f"step {name} was added" for name in after if name not in before]
+        changes += [f"step {name} was removed" for name in before if name not in after]
+        changes += [
+            f"step {name} was altered" for name, node in after.items() if name in before and before[name] != node
+        ]
+        return changes

@@ -1,0 +1,163 @@
+"""Random programs, random interleavings, every prefix: resuming ends as some uninterrupted run with that prefix ends."""
+
+from __future__ import annotations
+
+import hashlib
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.graph import (
+    AllOf,
+    AnyOf,
+    Began,
+    Cancel,
+    Cancelled,
+    Complete,
+    Completed,
+    Condition,
+    Execution,
+    Fact,
+    Fail,
+    Failed,
+    Graph,
+    GraphState,
+    Node,
+    Source,
+    Start,
+    Started,
+    decide,
+    evolve,
+    fold,
+)
+
+ROUTES = ("left", "right", "again")
+
+
+def conditions(labels: tuple[str, ...]) -> st.SearchStrategy[Condition]:
+    return st.recursive(
+        st.sampled_from(labels).map(Source),
+        lambda inner: st.one_of(
+            st.lists(inner, min_size=2, max_size=3).map(lambda parts: AllOf(tuple(parts))),
+            st.lists(inner, min_size=2, max_size=3).map(lambda parts: AnyOf(tuple(parts))),
+        ),
+        max_leaves=3,
+    )
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Up to six steps; one or two starts; listeners of anything defined before them, or of a route (so loops occur)."""
+    names = [f"s{n}" for n in range(draw(st.integers(2, 6)))]
+    starts = draw(st.integers(1, 2))
+    nodes: list[Node] = []
+    for index, name in enumerate(names):
+        router = draw(st.booleans())
+        routes = ROUTES if router and draw(st.booleans()) else ()
+        if index < starts:
+            nodes.append(Node(name, is_start=True, is_router=router, routes=routes))
+        else:
+            trigger = draw(conditions((*names[:index], *ROUTES)))
+            nodes.append(Node(name, trigger, is_router=router, routes=routes))
+    return Graph("random", tuple(nodes), max_calls=4)
+
+
+class World:
+    """What each execution does, fixed by its key, so that two runs of one program differ in their timing alone."""
+
+    def __init__(self, graph: Graph, seed: int, failing: bool) -> None:
+        self.graph, self.seed, self.failing = graph, seed, failing
+
+    def outcome(self, execution: Execution) -> Fact:
+        luck = hashlib.sha256(f"{self.seed}{execution.key}".encode()).digest()
+        if self.failing and luck[0] < 40:
+            return Failed(execution.step, execution.number, f"{execution.key} broke")
+        route = ROUTES[luck[1] % 3] if self.graph.by_name[execution.step].is_router else None
+        return Completed(execution.step, execution.number, route)
+
+
+def play(world: World, facts: list[Fact], data: st.DataObject, limit: int = 200) -> list[Fact]:
+    """Go on from `facts` to the end, choosing at random what finishes next."""
+    facts = [*facts, Began()]
+    state = fold(world.graph, facts)
+    for _ in range(limit):
+        commands = decide(world.graph, state)
+        if any(isinstance(c, Complete | Fail) for c in commands):
+            return facts
+        for command in commands:
+            fact: Fact | None = None
+            if isinstance(command, Start):
+                fact = Started(command.execution.step, command.execution.number)
+            elif isinstance(command, Cancel):
+                fact = Cancelled(command.execution.step, command.execution.number)
+            if fact is not None:
+                facts.append(fact)
+                state = evolve(world.graph, state, fact)
+        if not commands:
+            chosen = data.draw(st.sampled_from(sorted(state.running)))
+            fact = world.outcome(state.running[chosen])
+            facts.append(fact)
+            state = evolve(world.graph, state, fact)
+    raise AssertionError("the program did not end")
+
+
+def ends(state: GraphState) -> tuple[object, ...]:
+    """What a run amounts to when it is over."""
+    return state.counts, state.last, state.won, state.arrived, sorted(state.errors), sorted(state.tolerated)
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs(), st.integers(0, 10_000), st.booleans(), st.data())
+def test_s1_17_any_prefix_resumes_to_an_end_that_an_uninterrupted_run_could_have(
+    graph: Graph, seed: int, failing: bool, data: st.DataObject
+) -> None:
+    world = World(graph, seed, failing)
+    whole = play(world, [], data)
+    cut = data.draw(st.integers(1, len(whole)))
+    prefix = whole[:cut]
+    if fold(graph, prefix).errors:
+        return  # the run has failed: resuming it is a retry, which is another story
+    resumed = play(world, prefix, data)
+    tail = resumed[cut + 1 :]  # without the Began of the resume
+    uninterrupted = fold(graph, [*prefix, *tail])
+    assert ends(fold(graph, resumed)) == ends(uninterrupted)
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs(), st.integers(0, 10_000), st.data())
+def test_s1_17_no_execution_with_a_recorded_result_runs_again(graph: Graph, seed: int, data: st.DataObject) -> None:
+    world = World(graph, seed, failing=False)
+    facts = play(world, [], data)
+    for _ in range(3):
+        facts = play(world, facts[: data.draw(st.integers(1, len(facts)))], data)
+    completed: set[tuple[str, int]] = set()
+    for fact in facts:
+        if isinstance(fact, Started):
+            assert (fact.step, fact.number) not in completed
+        if isinstance(fact, Completed):
+            assert (fact.step, fact.number) not in completed
+            completed.add((fact.step, fact.number))
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs(), st.integers(0, 10_000), st.data())
+def test_a_failed_run_that_is_resumed_without_the_fault_ends(graph: Graph, seed: int, data: st.DataObject) -> None:
+    facts = play(World(graph, seed, failing=True), [], data)
+    repaired = World(graph, seed, failing=False)
+    again = play(repaired, facts, data)
+    final = fold(graph, again)
+    assert not final.running
+    assert not final.halted
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs(), st.integers(0, 10_000), st.data())
+def test_the_core_changes_nothing_in_place(graph: Graph, seed: int, data: st.DataObject) -> None:
+    facts = play(World(graph, seed, failing=True), [], data)
+    states = [GraphState()]
+    shown = [repr(states[0])]
+    for fact in facts:
+        states.append(evolve(graph, states[-1], fact))
+        shown.append(repr(states[-1]))
+        decide(graph, states[-1])
+    assert [repr(state) for state in states] == shown
