@@ -12,6 +12,8 @@
     │   ├── FlushInHandlerError         flush() inside a handler would wait for itself
     │   ├── SyncInAsyncError            a blocking call where only the awaiting twin can work
     │   ├── WrongLoopError              a run was awaited from a loop it does not live on
+    │   ├── FlowDefinitionError         a flow class can never run as it is written
+    │   ├── FlowInputError              inputs or state do not fit the flow
     │   └── PlatformError               this operating system is not supported
     ├── FlushTimeoutError               handlers were still at work when the time was up
     ├── TransitionError                 a status cannot follow the present one
@@ -23,6 +25,8 @@
     ├── RunError                        a run did not end as hoped
     │   ├── RunFailedError                  it broke; __cause__ says how
     │   ├── RunCancelledError               it was cancelled, with a reason
+    │   ├── StepFailedError                 a step of its graph broke, or ran too often
+    │   ├── StateConflictError              steps that overlapped changed the same thing; names path, steps and fix
     │   ├── RunEndedError                   it has ended; late writes and emits are refused
     │   └── RunUnrecordedError              it ended, but its end could not be stored
     └── StorageError                    something cannot be stored or read back
@@ -97,6 +101,14 @@ class WrongLoopError(UsageError, RuntimeError):
     """A run was awaited from an event loop other than its own."""
 
 
+class FlowDefinitionError(UsageError):
+    """A flow class can never run as it is written."""
+
+
+class FlowInputError(UsageError, ValueError):
+    """Inputs or a state do not fit the flow they were given to."""
+
+
 class PlatformError(UsageError, ImportError):
     """This operating system is not supported."""
 
@@ -139,6 +151,14 @@ class RunCancelledError(RunError):
     def __init__(self, message: str, *, reason: str = "") -> None:
         self.reason = reason
         super().__init__(message)
+
+
+class StepFailedError(RunError):
+    """A step of the run's graph broke, or ran too often."""
+
+
+class StateConflictError(RunError):
+    """Steps that overlapped changed the same thing, and nothing says which change counts."""
 
 
 class RunEndedError(RunError):

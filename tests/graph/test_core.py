@@ -26,6 +26,7 @@ from holdfast.graph import (
     decide,
     evolve,
     fold,
+    route_label,
 )
 
 
@@ -108,7 +109,9 @@ def test_any_of_fires_once_a_wave() -> None:
 
 def test_a_router_result_begins_a_new_wave() -> None:
     play = Play(
-        start("begin"), listen("work", any_of("begin", "again")), listen("check", Source("work"), "again", "done")
+        start("begin"),
+        listen("work", any_of("begin", route_label("again"))),
+        listen("check", Source("work"), "again", "done"),
     )
     play.finish("begin")
     play.finish("work")
@@ -120,7 +123,7 @@ def test_a_router_result_begins_a_new_wave() -> None:
 
 
 def test_what_a_route_triggers_is_given_what_the_router_was_given() -> None:
-    play = Play(start("a"), listen("r", Source("a"), "left"), listen("l", Source("left")))
+    play = Play(start("a"), listen("r", Source("a"), "left"), listen("l", Source(route_label("left"))))
     play.finish("a")
     play.finish("r", 1, "left")
     assert play.state.running["l#1"].cause == "a#1"
@@ -134,7 +137,7 @@ def test_a_router_triggers_those_who_listen_to_its_name_too() -> None:
 
 
 def test_a_route_of_a_step_that_is_no_router_triggers_nothing() -> None:
-    play = Play(start("a"), listen("l", Source("left")))
+    play = Play(start("a"), listen("l", Source(route_label("left"))))
     play.finish("a", 1, "left")
     assert play.next == [Complete("a#1")]
 
@@ -172,7 +175,7 @@ def test_if_all_racers_fail_the_run_fails_with_all_errors() -> None:
 
 
 def test_a_race_that_nobody_wins_in_the_end_fails_with_the_errors_of_those_who_lost() -> None:
-    play = Play(start("a"), start("s"), listen("b", Source("go")), listen("r", Source("s"), "go", "stop"),
+    play = Play(start("a"), start("s"), listen("b", Source(route_label("go"))), listen("r", Source("s"), "go", "stop"),
                 listen("c", any_of("a", "b")))  # fmt: skip
     play.fail("a", error="first")
     play.finish("s")
@@ -210,7 +213,7 @@ def test_s1_17_a_half_satisfied_all_of_survives_a_resume() -> None:
 
 
 def test_s1_17_a_finished_router_whose_route_had_not_started_fires_after_a_resume() -> None:
-    play = Play(start("a"), listen("r", Source("a"), "left"), listen("l", Source("left")))
+    play = Play(start("a"), listen("r", Source("a"), "left"), listen("l", Source(route_label("left"))))
     play.finish("a")
     state = fold(play.graph, [*play.facts, Completed("r", 1, "left")])
     resumed = evolve(play.graph, state, Began())
@@ -242,7 +245,7 @@ def test_a_waiting_step_parks_the_run_and_goes_on_when_it_completes() -> None:
 
 
 def test_a_loop_without_end_fails_and_goes_on_under_a_higher_limit() -> None:
-    nodes = (start("a"), listen("work", any_of("a", "again")), listen("r", Source("work"), "again"))
+    nodes = (start("a"), listen("work", any_of("a", route_label("again"))), listen("r", Source("work"), "again"))
     play = Play(*nodes, max_calls=2)
     play.finish("a")
     for number in (1, 2):

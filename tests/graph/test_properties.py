@@ -29,6 +29,7 @@ from holdfast.graph import (
     decide,
     evolve,
     fold,
+    route_label,
 )
 
 ROUTES = ("left", "right", "again")
@@ -57,7 +58,7 @@ def graphs(draw: st.DrawFn) -> Graph:
         if index < starts:
             nodes.append(Node(name, is_start=True, is_router=router, routes=routes))
         else:
-            trigger = draw(conditions((*names[:index], *ROUTES)))
+            trigger = draw(conditions((*names[:index], *map(route_label, ROUTES))))
             nodes.append(Node(name, trigger, is_router=router, routes=routes))
     return Graph("random", tuple(nodes), max_calls=4)
 
@@ -147,7 +148,8 @@ def test_a_failed_run_that_is_resumed_without_the_fault_ends(graph: Graph, seed:
     again = play(repaired, facts, data)
     final = fold(graph, again)
     assert not final.running
-    assert not final.halted
+    looped = any(execution.number > graph.max_calls for execution in final.ready)
+    assert looped or not final.halted
 
 
 @settings(max_examples=100, deadline=None)

@@ -208,20 +208,23 @@ class EventBus:
         self.emit(source, event)
         await self._await_passes([tree], None)
 
-    def emit_new(self, source: object, event_type: type[BaseEvent], /, **payload: Any) -> None:
+    def emit_new(self, source: object, event_type: type[BaseEvent], /, **payload: Any) -> BaseEvent | None:
         """Build and emit an event, but only if somebody will see it. Scopes open and close all the same."""
-        self.announce(source, event_type, payload)
+        return self.announce(source, event_type, payload)
 
-    def announce(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> None:
+    def announce(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> BaseEvent | None:
         """`emit_new` with the payload as a dict, for callers that have one."""
         inside = self._inside
         here = position.get()
         outlet = inside.outlet_at(here)
         if inside.wants(outlet, event_type):
-            self.emit(source, event_type(**payload))
-        elif event_type.opens is not None or event_type.closes is not None:
+            event = event_type(**payload)
+            self.emit(source, event)
+            return event
+        if event_type.opens is not None or event_type.closes is not None:
             after, _, _ = place(here, event_type, inside.new_id() if event_type.opens is not None else "")
             position.set(after)
+        return None
 
     def wants(self, event_type: type[BaseEvent]) -> bool:
         """Whether anybody would see an event of this class emitted here and now."""

@@ -16,7 +16,9 @@ from holdfast.graph._core import (
     fold,
 )
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
-from holdfast.graph._model import AllOf, AnyOf, Condition, Graph, Node, Source, holds, labels_of
+from holdfast.graph._model import AllOf, AnyOf, Condition, Graph, Node, Source, holds, labels_of, route_label
+from holdfast.graph._program import Parked, Program
+from holdfast.graph._scheduler import Scheduler, end_with
 
 __all__ = [
     "AllOf",
@@ -36,13 +38,18 @@ __all__ = [
     "GraphState",
     "Node",
     "Park",
+    "Parked",
+    "Program",
+    "Scheduler",
     "Source",
     "Start",
     "Started",
     "Waiting",
     "decide",
+    "end_with",
     "evolve",
     "fold",
     "holds",
     "labels_of",
+    "route_label",
 ]

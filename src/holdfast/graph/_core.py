@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
-from holdfast.graph._model import Graph, Node, holds, labels_of
+from holdfast.graph._model import Graph, Node, holds, labels_of, route_label
 
 V = TypeVar("V")
 
@@ -166,7 +166,7 @@ def _complete(graph: Graph, state: GraphState, execution: Execution, route: str 
     state = _arrive(graph, state, execution.step, execution.key, node.is_router)
     if route is not None and node.is_router:
         # what a route triggers is given what the router was given: the route itself is only a name
-        state = _arrive(graph, state, route, execution.cause or execution.key, True)
+        state = _arrive(graph, state, route_label(route), execution.cause or execution.key, True)
     return state
 
 

@@ -12,9 +12,14 @@ from msgspec import Struct
 
 
 class Source(Struct, frozen=True, tag="source"):
-    """Holds when a label has arrived: the name of a step that completed, or a route that a router took."""
+    """Holds when a label has arrived: the name of a step that completed, or `route_label` of a route that was taken."""
 
     label: str
+
+
+def route_label(route: str) -> str:
+    """The label of a route. No step's name looks like it, so a route may be called like a step."""
+    return f"→{route}"
 
 
 class AllOf(Struct, frozen=True, tag="all"):
@@ -98,7 +103,9 @@ class Graph(Struct, frozen=True, dict=True):
     def feeds(self, name: str) -> tuple[Node, ...]:
         """The steps that a step may trigger: by its name, or by a route it declares."""
         node = self.by_name[name]
-        return tuple(dict.fromkeys(n for label in (name, *node.routes) for n in self.listeners.get(label, ())))
+        return tuple(
+            dict.fromkeys(n for label in (name, *map(route_label, node.routes)) for n in self.listeners.get(label, ()))
+        )
 
     def reachable(self, names: frozenset[str]) -> frozenset[str]:
         """These steps and everything that may run because of them. A router with unknown routes may reach any route."""

@@ -41,6 +41,7 @@ async def _until_requested(run: Run) -> None:
 
 def drive_in_thread(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Run a blocking body in the calling thread, then end the run. Returns or raises what `run.result()` does."""
+    run.is_watched = True
     run.begin()
     try:
         with at(run.place):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Generator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -35,7 +35,7 @@ from holdfast.ports import Channel, Entity, Journal, Lease
 from holdfast.runs._end import End, Ending, RunRef, raise_end
 from holdfast.runs._holdings import CallbackLease, Holding, Holdings
 from holdfast.runs._status import RunStatus, check_transition
-from holdfast.runs._steps import Body, Step
+from holdfast.runs._steps import Body, GraphStep, Step
 from holdfast.threads import LoopThread, ThreadPool
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -91,6 +91,8 @@ class Run:
         self.loop = loop
         """The event loop it lives on; None when a plain thread drives it."""
         self.event_source = EventSource("run", self.id, name or None)
+        self.speaker: object = entity or self
+        """Who its own events come from: the flow, crew or agent it runs, or the run itself."""
         self.holdings = Holdings(self.id, name)
         self.ending = Ending(self.id)
         self.is_watched = False
@@ -173,9 +175,15 @@ class Run:
         if position.get().run_id == self.id:
             position.set(after)
 
-    def tell(self, event_type: type[BaseEvent], /, **payload: Any) -> None:
+    def tell(self, event_type: type[BaseEvent], /, **payload: Any) -> BaseEvent | None:
         """Emit an event of our own making where this code stands, if anybody will see it."""
-        self.host.event_bus.announce(self, event_type, payload)
+        return self.host.event_bus.announce(self.speaker, event_type, payload)
+
+    def move(self, event_type: type[BaseEvent], /, **payload: Any) -> None:
+        """Tell of something that happens to the run as a whole; what comes later stands where it leads."""
+        with at(self.place):
+            self.tell(event_type, **payload)
+            self.place = position.get()
 
     def _here(self) -> Position:
         here = position.get()
@@ -189,9 +197,7 @@ class Run:
             source = self._status
             check_transition(self.id, source, target)
             self._status = target
-            with at(self.place):
-                self.tell(event_type, from_status=source.value, **payload)
-                self.place = position.get()
+            self.move(event_type, from_status=source.value, **payload)
 
     def begin(self) -> None:
         """Enter `running`. Its driver calls this."""
@@ -259,6 +265,13 @@ class Run:
         """Start `call(*args)` as a step of this run: an async function on the loop, any other in a thread."""
         return self._start(Step(self, name or getattr(call, "__name__", "step"), call, args))
 
+    def spawn_silently(self, call: Callable[..., Any], *args: Any, name: str, step_id: str, context: Context) -> Step:
+        """Start a step that somebody else tells of, inside a context made for it."""
+        step = GraphStep(self, name, call, args, step_id)
+        self.holdings.add_step(step)
+        step.start(context)
+        return step
+
     def spawn_body(self, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """Start the body. Its driver calls this, once."""
         self._body = Body(self, self.name or getattr(call, "__name__", "body"), call, (self, *args))
@@ -277,7 +290,7 @@ class Run:
         self.holdings.remove_step(step)
         if step is self._body:
             self._body_result = result
-        if error is None or isinstance(error, RunEndedError):
+        if error is None or not step.fails_run or isinstance(error, RunEndedError):
             self._note_waiting(0)
         elif isinstance(error, Exception):
             self.request_end(End(RunStatus.FAILED, f"{type(error).__name__}: {error}", error=error))

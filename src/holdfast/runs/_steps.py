@@ -30,8 +30,13 @@ class Step:
     A step that raises fails its run, as in a task group, whether or not anybody awaits it.
     """
 
-    def __init__(self, run: Run, name: str, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.id = run.host.new_id()
+    fails_run = True
+    """Whether the run ends when the step raises or is cancelled."""
+
+    def __init__(
+        self, run: Run, name: str, call: Callable[..., Any], args: tuple[Any, ...], step_id: str | None = None
+    ) -> None:
+        self.id = step_id or run.host.new_id()
         self.name = name
         self.run = run
         self.over: Future[None] = Future()
@@ -131,3 +136,9 @@ class Body(Step):
     def _say(self, event_type: type[BaseEvent], **payload: Any) -> None:
         if event_type is StepDisownedEvent:
             super()._say(event_type, **payload)
+
+
+class GraphStep(Body):
+    """A step of the run's graph. The scheduler tells of it, and decides what its failure means."""
+
+    fails_run = False

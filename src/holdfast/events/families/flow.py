@@ -1,7 +1,5 @@
 """Flows and their methods: creation, execution, pauses and questions asked with `ask`."""
 
-# msgspec gives every event its own copy of an empty default
-
 from __future__ import annotations
 
 from typing import Any, ClassVar
@@ -86,6 +84,7 @@ class MethodExecutionStartedEvent(BaseEvent):
 
     flow_name: str
     method_name: str
+    execution: int = 1
     params: dict[str, Any] = {}
 
 
@@ -96,6 +95,7 @@ class MethodExecutionPausedEvent(BaseEvent):
 
     flow_name: str
     method_name: str
+    execution: int = 1
     message: str = ""
     emit: list[str] = []
 
@@ -108,6 +108,8 @@ class MethodExecutionFinishedEvent(BaseEvent):
 
     flow_name: str
     method_name: str
+    execution: int = 1
+    route: str | None = None
     result: Any = None
 
 
@@ -119,6 +121,7 @@ class MethodExecutionFailedEvent(BaseEvent):
 
     flow_name: str
     method_name: str
+    execution: int = 1
     error: str
     error_type: str = ""
 
@@ -131,6 +134,7 @@ class MethodExecutionCancelledEvent(BaseEvent):
 
     flow_name: str
     method_name: str
+    execution: int = 1
     reason: str = ""
 
 

@@ -1,0 +1,10 @@
+"""Flows in Python: a class whose methods trigger one another."""
+
+from __future__ import annotations
+
+from holdfast.flow._conditions import and_, or_
+from holdfast.flow._decorators import listen, router, start
+from holdfast.flow._flow import Flow
+from holdfast.flow._state import FlowState
+
+__all__ = ["Flow", "FlowState", "and_", "listen", "or_", "router", "start"]

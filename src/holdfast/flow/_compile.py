@@ -1,0 +1,80 @@
+"""A flow class as a graph."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Container
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.errors import FlowDefinitionError
+from holdfast.flow._conditions import resolve
+from holdfast.flow._decorators import NOTE, StepNote, routes_of
+from holdfast.graph import Graph, Node, labels_of, route_label
+
+
+def steps_of(cls: type) -> dict[str, tuple[Callable[..., Any], StepNote]]:
+    """The decorated methods of a class and its bases; a subclass's plain version keeps the trigger of its base's."""
+    noted: dict[str, StepNote] = {}
+    for base in reversed(cls.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(note := getattr(value, NOTE, None), StepNote):
+                noted[name] = note
+    return {name: (getattr(cls, name), note) for name, note in noted.items() if callable(getattr(cls, name))}
+
+
+class FlowShape(Struct, frozen=True):
+    """What a flow class amounts to: its graph, and how its methods are called."""
+
+    graph: Graph
+    awaited: frozenset[str]
+    """the methods that are coroutines"""
+    takes_result: frozenset[str]
+    """the methods with a parameter for the result of what triggered them"""
+
+
+def compile_flow(cls: type, max_calls: int) -> FlowShape:
+    """The shape of a flow class. Raises FlowDefinitionError for one that could never run as written."""
+    nodes = []
+    methods = steps_of(cls)
+    declared = {route for method, note in methods.values() if note.is_router for route in routes_of(method)}
+    for name, (method, note) in methods.items():
+        routes = routes_of(method) if note.is_router else ()
+        trigger = resolve(note.trigger, _methods_named(methods, declared, name)) if note.trigger is not None else None
+        nodes.append(Node(name, trigger, note.is_start, note.is_router, routes))
+    graph = Graph(cls.__name__, tuple(nodes), max_calls)
+    _check(graph)
+    awaited = frozenset(name for name, (method, _) in methods.items() if inspect.iscoroutinefunction(method))
+    return FlowShape(graph, awaited, frozenset(name for name, (method, _) in methods.items() if _takes_result(method)))
+
+
+def _methods_named(methods: Container[str], declared: Container[str], listener: str) -> Callable[[str], bool]:
+    """Which strings mean a method: not those that a router declares as a route, and never the listener itself."""
+    return lambda name: name in methods and name not in declared and name != listener
+
+
+def _takes_result(method: Callable[..., Any]) -> bool:
+    places = [p for p in inspect.signature(method).parameters.values() if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    return len(places) > 1 or any(p.kind is p.VAR_POSITIONAL for p in places)
+
+
+def _check(graph: Graph) -> None:
+    if not graph.starts:
+        raise FlowDefinitionError(f"{graph.name} has no @start() method, so nothing would ever run")
+    routers = [node for node in graph.nodes if node.is_router]
+    declared = {route_label(route): route for node in routers for route in node.routes}
+    if any(not node.routes for node in routers):
+        return  # routes that are only known once a router ran
+    for node in graph.nodes:
+        for label in labels_of(node.trigger):
+            if label in graph.by_name or label in declared:
+                continue
+            name = label.removeprefix(route_label(""))
+            near = difflib.get_close_matches(name, [*graph.by_name, *declared.values()], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise FlowDefinitionError(
+                f"{graph.name}.{node.name} listens to {name!r}, but no method has that name "
+                f"and no router takes that route{hint}"
+            )

@@ -1,0 +1,176 @@
+"""`Flow`: methods that trigger one another, with a state they share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
+
+from holdfast.context import current_run_id
+from holdfast.errors import RunFailedError, SyncInAsyncError
+from holdfast.events._stamping import EventSource
+from holdfast.events.families.flow import FlowCancelledEvent, FlowFailedEvent, FlowFinishedEvent, FlowStartedEvent
+from holdfast.flow._compile import FlowShape, compile_flow
+from holdfast.flow._program import FlowProgram
+from holdfast.flow._state import fresh_state, update_state
+from holdfast.graph import Graph, Scheduler, end_with
+from holdfast.graph._cell import SharedState
+from holdfast.ids import new_id
+from holdfast.ports import DefaultRuntime
+from holdfast.runs import Run
+
+S = TypeVar("S")
+
+
+class Flow(Generic[S]):
+    """Subclass it, decorate methods with `@start`, `@listen` and `@router`, and call `kickoff()`.
+
+    `Flow[MyState]` gives it a typed state (a pydantic model or a dataclass); without one the state is a dict. Every state has
+    an `id`. Each kickoff starts afresh: a new run, a new state. One object may be kicked off several times at once.
+    """
+
+    initial_state: ClassVar[Any] = None
+    """The state each run starts with: a class, or an example that is copied."""
+    max_method_calls: ClassVar[int] = 100
+    """How often one method may run in one kickoff."""
+    name: str
+
+    _state_type: ClassVar[Any] = None
+    _shape: ClassVar[FlowShape | None] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._shape = None
+        for base in getattr(cls, "__orig_bases__", ()):
+            origin = get_origin(base)
+            if isinstance(origin, type) and issubclass(origin, Flow):
+                [argument] = get_args(base)
+                if not isinstance(argument, TypeVar):
+                    cls._state_type = argument
+
+    def __init__(self, *, initial_state: Any = None, name: str = "", runtime: Any = None) -> None:
+        self.flow_id = new_id()
+        self.name = name or type(self).__name__
+        self._example = initial_state if initial_state is not None else (type(self).initial_state or self._state_type)
+        self._runtime = runtime
+        self._live: dict[str, SharedState] = {}
+        self._latest: SharedState | None = None
+        self._outputs: list[Any] = []
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def graph(cls) -> Graph:
+        """The graph its methods make. Raises FlowDefinitionError if it could never run as written."""
+        return cls._compiled().graph
+
+    @classmethod
+    def _compiled(cls) -> FlowShape:
+        if cls._shape is None:
+            cls._shape = compile_flow(cls, cls.max_method_calls)
+        return cls._shape
+
+    @property
+    def state(self) -> S:
+        """The state: in a method, that method's own view of it; outside, that of the latest run."""
+        return cast(S, self._cell().current())
+
+    @state.setter
+    def state(self, value: S) -> None:
+        self._cell().replace(value)
+
+    @property
+    def method_outputs(self) -> list[Any]:
+        """The results of the latest run's methods, in the order they completed."""
+        return list(self._outputs)
+
+    @property
+    def entity_id(self) -> str:
+        return self.flow_id
+
+    @property
+    def entity_type(self) -> str:
+        return "flow"
+
+    @property
+    def event_source(self) -> EventSource:
+        return EventSource("flow", self.flow_id, self.name)
+
+    def _cell(self) -> SharedState:
+        cell = self._live.get(current_run_id() or "") or self._latest
+        if cell is None:
+            cell = self._latest = SharedState(fresh_state(self._example))
+        return cell
+
+    # -- running it ------------------------------------------------------------------------------------------------
+
+    def kickoff(self, inputs: Mapping[str, Any] | None = None) -> Any:
+        """Run the flow and return the result of the method that completed last. Raises what a method raised.
+
+        `inputs` set fields of the state. In a coroutine of a run, `await akickoff()` instead.
+        """
+        runtime = self._runtime or DefaultRuntime.get()
+        if asyncio._get_running_loop() is not None and runtime.current_run() is not None:
+            raise SyncInAsyncError(
+                "kickoff() inside an async step would block the loop of its own run; use `await akickoff()`"
+            )
+        try:
+            return runtime.run(self._run_blocking, inputs, name=self.name, entity=self)
+        except RunFailedError as error:
+            raise _cause(error) from None
+
+    async def akickoff(self, inputs: Mapping[str, Any] | None = None) -> Any:
+        """`kickoff` for coroutines."""
+        runtime = self._runtime or DefaultRuntime.get()
+        try:
+            return await runtime.arun(self._run_async, inputs, name=self.name, entity=self)
+        except RunFailedError as error:
+            raise _cause(error) from None
+
+    kickoff_async = akickoff
+
+    def _run_blocking(self, run: Run, inputs: Mapping[str, Any] | None) -> Any:
+        scheduler = self._prepare(run, inputs)
+        try:
+            return self._finished(run, scheduler.drive_from_thread())
+        except BaseException as error:
+            self._broken(run, error)
+            raise
+        finally:
+            self._live.pop(run.id, None)
+
+    async def _run_async(self, run: Run, inputs: Mapping[str, Any] | None) -> Any:
+        scheduler = self._prepare(run, inputs)
+        try:
+            return self._finished(run, await scheduler.drive())
+        except BaseException as error:
+            self._broken(run, error)
+            raise
+        finally:
+            self._live.pop(run.id, None)
+
+    def _prepare(self, run: Run, inputs: Mapping[str, Any] | None) -> Scheduler:
+        """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
+        state = update_state(fresh_state(self._example), inputs or {})
+        cell = SharedState(state)
+        self._live[run.id] = self._latest = cell
+        outputs: list[Any] = []
+        self._outputs = outputs
+        run.move(FlowStartedEvent, flow_name=self.name, inputs=dict(inputs or {}))
+        scheduler = Scheduler(run, FlowProgram(self, self._compiled()), cell, completed=outputs.append)
+        scheduler.begin()
+        return scheduler
+
+    def _finished(self, run: Run, result: Any) -> Any:
+        run.move(FlowFinishedEvent, flow_name=self.name, result=result)
+        return end_with(run, result)
+
+    def _broken(self, run: Run, error: BaseException) -> None:
+        if isinstance(error, Exception):
+            run.move(FlowFailedEvent, flow_name=self.name, error=str(error), error_type=type(error).__name__)
+        else:
+            run.move(FlowCancelledEvent, flow_name=self.name, reason=run.end_reason)
+
+
+def _cause(error: RunFailedError) -> BaseException:
+    return error.__cause__ or error

@@ -1,0 +1,65 @@
+"""What a front end (flow, crew, flow file) gives the scheduler: how a step is called, and what is told of it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from holdfast.events._base import BaseEvent
+from holdfast.graph._core import Execution
+from holdfast.graph._facts import Fact
+from holdfast.graph._model import Graph
+
+
+class Parked(Exception):
+    """Raised by a step that cannot go on until something arrives from outside."""
+
+
+class Program(Protocol):
+    """A graph that can be run. The scheduler calls these; none of them decides anything."""
+
+    graph: Graph
+
+    def is_async(self, step: str) -> bool:
+        """Whether calling the step gives a coroutine."""
+        ...
+
+    def call(self, execution: Execution, given: Any) -> Any:
+        """Run a step; `given` is the result of what triggered it."""
+        ...
+
+    def route(self, step: str, result: Any) -> str | None:
+        """The route that a router's result names."""
+        ...
+
+    def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:
+        """The event that tells of a fact: its class and its payload."""
+        ...
+
+
+class StateCell(Protocol):
+    """The state a program's steps share. The scheduler says who works on it; steps find theirs by where they stand."""
+
+    def enter_alone(self, key: str) -> None:
+        """A step begins that nothing overlaps: it works on the state itself."""
+        ...
+
+    def enter_shared(self, key: str) -> None:
+        """A step begins that others overlap: it gets a view of its own of what is committed."""
+        ...
+
+    def leave(self, key: str) -> None:
+        """A step completed: what it changed is committed. Raises StateConflictError if that cannot be decided."""
+        ...
+
+    def abandon(self, key: str) -> None:
+        """A step did not complete: what it changed is undone, or thrown away with its view."""
+        ...
+
+
+class NoState:
+    """For programs without a state of their own."""
+
+    def enter_alone(self, key: str) -> None: ...
+    def enter_shared(self, key: str) -> None: ...
+    def leave(self, key: str) -> None: ...
+    def abandon(self, key: str) -> None: ...

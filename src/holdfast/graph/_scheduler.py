@@ -1,0 +1,292 @@
+"""The driver around the pure core: it does what `decide` says and records what happened. It decides nothing itself.
+
+A stretch of blocking steps, one after the other, runs in one thread from its first step to its last: in the caller's when
+a program is started from plain code, else in a thread of the runtime. An async step that nothing overlaps is awaited
+where the driver is. Only steps that overlap get a task or a thread each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import Context, copy_context
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.context import Position, at, position
+from holdfast.errors import StateConflictError, StepFailedError
+from holdfast.graph._core import Cancel, Command, Complete, Execution, Fail, GraphState, Park, Start, decide, evolve
+from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
+from holdfast.graph._program import NoState, Parked, Program, StateCell
+from holdfast.runs import End, Run, RunStatus, Step
+
+
+class Outcome(Struct, frozen=True):
+    """What became of an execution."""
+
+    fact: Fact
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Flight(Struct, frozen=True, eq=False):
+    """An execution that others overlap."""
+
+    execution: Execution
+    step: Step
+    context: Context
+    landed: asyncio.Future[None]
+
+
+class Scheduler:
+    """Drives one program inside one run."""
+
+    def __init__(
+        self,
+        run: Run,
+        program: Program,
+        cell: StateCell | None = None,
+        completed: Callable[[Any], None] = lambda result: None,
+    ) -> None:
+        self.run = run
+        self.program = program
+        self.graph = program.graph
+        self.state = GraphState()
+        self.results: dict[str, Any] = {}
+        """Results by execution key, as long as a step may still be given them."""
+        self.errors: dict[str, BaseException] = {}
+        self._cell = cell or NoState()
+        self._notify = completed
+        self._flying: dict[str, Flight] = {}
+        self._event_ids: dict[str, str] = {}
+
+    # -- the loop, twice: in a thread, and on an event loop ----------------------------------------------------------
+
+    def begin(self) -> None:
+        """The first fact, or the one that follows a restore."""
+        self.state = evolve(self.graph, self.state, Began())
+
+    def drive_in_thread(self) -> list[Command]:
+        """Run blocking steps one after the other in this thread. Returns the commands that need more than that."""
+        while True:
+            commands = decide(self.graph, self.state)
+            alone = self._alone(commands)
+            if alone is None or self.program.is_async(alone.step) or self.run.is_ending:
+                return commands
+            with self._standing(alone):
+                self._record(self._attempt(alone), alone)
+
+    async def drive(self) -> Any:
+        """Run the program to its end on this loop, and return the result of the execution that completed last."""
+        while True:
+            commands = decide(self.graph, self.state)
+            alone = self._alone(commands)
+            if alone is not None and self.program.is_async(alone.step):
+                await self._await_alone(alone)
+            elif alone is not None:
+                await self._lend_thread()
+            elif ended := self._ended(commands):
+                return self._conclude(ended)
+            else:
+                await self._overlap(commands)
+
+    def drive_from_thread(self) -> Any:
+        """Run the program to its end from a plain thread; a loop is borrowed only if a step needs one."""
+        commands = self.drive_in_thread()
+        if (ended := self._ended(commands)) and not self.run.is_ending:
+            return self._conclude(ended)
+        context = copy_context()
+        waiter: Future[Any] = Future()
+        self.run.spawn_silently(
+            self._drive_for, waiter, name=self.graph.name, step_id=self.run.host.new_id(), context=context
+        )
+        return waiter.result()
+
+    async def _drive_for(self, waiter: Future[Any]) -> None:
+        try:
+            result = await self.drive()
+        except asyncio.CancelledError as error:
+            waiter.set_exception(StepFailedError("the run was cancelled"))
+            raise error
+        except BaseException as error:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(result)
+
+    # -- one at a time -----------------------------------------------------------------------------------------------
+
+    def _alone(self, commands: list[Command]) -> Execution | None:
+        """The one execution to start, if nothing else is to be done and nothing is in flight."""
+        if len(commands) == 1 and isinstance(command := commands[0], Start) and not self._flying:
+            return command.execution
+        return None
+
+    def _attempt(self, execution: Execution) -> Outcome:
+        """Call a blocking step here."""
+        try:
+            result = self.program.call(execution, self._given(execution))
+        except Parked:
+            return Outcome(Waiting(execution.step, execution.number))
+        except Exception as error:
+            return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+        return self._completed(execution, result)
+
+    async def _attempt_async(self, execution: Execution) -> Outcome:
+        """Await an async step here."""
+        try:
+            result = await self.program.call(execution, self._given(execution))
+        except Parked:
+            return Outcome(Waiting(execution.step, execution.number))
+        except Exception as error:
+            return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+        return self._completed(execution, result)
+
+    def _completed(self, execution: Execution, result: Any) -> Outcome:
+        route = self.program.route(execution.step, result) if self.graph.by_name[execution.step].is_router else None
+        return Outcome(Completed(execution.step, execution.number, route), result)
+
+    async def _await_alone(self, execution: Execution) -> None:
+        with self._standing(execution):
+            try:
+                outcome = await self._attempt_async(execution)
+            except asyncio.CancelledError:
+                self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
+                raise
+            self._record(outcome, execution)
+
+    async def _lend_thread(self) -> None:
+        """Let a thread run the stretch of blocking steps that begins here."""
+        await self.run.spawn_silently(
+            self.drive_in_thread, name=self.graph.name, step_id=self.run.host.new_id(), context=copy_context()
+        )
+
+    @contextmanager
+    def _standing(self, execution: Execution) -> Iterator[None]:
+        """Stand inside an execution: its events hang under it, and it works on the state itself."""
+        with at(self._place(execution)):
+            self._cell.enter_alone(execution.key)
+            self._tell_started(execution)
+            yield
+
+    # -- several at a time -------------------------------------------------------------------------------------------
+
+    async def _overlap(self, commands: list[Command]) -> None:
+        """Start and stop what is to be, then wait until something that overlaps has ended."""
+        for command in commands:
+            if isinstance(command, Start):
+                self._launch(command.execution)
+            elif isinstance(command, Cancel):
+                self._stop(command.execution)
+        if any(isinstance(command, Cancel) for command in commands) or not self._flying:
+            return
+        landing = {flight.landed: key for key, flight in self._flying.items()}
+        done, _ = await asyncio.wait(landing, return_when=asyncio.FIRST_COMPLETED)
+        for waiter in done:
+            await self._land(landing[waiter])
+
+    def _launch(self, execution: Execution) -> None:
+        context = copy_context()
+        context.run(position.set, self._place(execution))
+        self._cell.enter_shared(execution.key)
+        context.run(self._tell_started, execution)
+        attempt = self._attempt_async if self.program.is_async(execution.step) else self._attempt
+        step = self.run.spawn_silently(
+            attempt, execution, name=execution.step, step_id=execution.key, context=context.copy()
+        )
+        self._flying[execution.key] = Flight(execution, step, context, asyncio.wrap_future(step.over))
+
+    def _stop(self, execution: Execution) -> None:
+        """Cancel an execution: its late result is refused from here on, whenever its code notices."""
+        flight = self._flying.pop(execution.key, None)
+        context = flight.context if flight is not None else copy_context()
+        context.run(self._record, Outcome(Cancelled(execution.step, execution.number)), execution)
+        if flight is not None:
+            self.run.outlet.refused.add(execution.key)
+            flight.step.cancel()
+
+    async def _land(self, key: str) -> None:
+        flight = self._flying.pop(key)
+        flight.context.run(self._record, await flight.step, flight.execution)
+
+    # -- recording ---------------------------------------------------------------------------------------------------
+
+    def _tell_started(self, execution: Execution) -> None:
+        fact = Started(execution.step, execution.number)
+        event_type, payload = self.program.event(fact, self._given(execution), None)
+        self.run.tell(event_type, **payload)
+        self.state = evolve(self.graph, self.state, fact)
+
+    def _record(self, outcome: Outcome, execution: Execution) -> None:
+        """Make what happened part of the run: its state, the event, the fact. In the execution's own context."""
+        key = execution.key
+        if isinstance(outcome.fact, Completed):
+            try:
+                self._cell.leave(key)
+            except StateConflictError as error:
+                outcome = Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+            else:
+                self.results[key] = outcome.result
+                self._notify(outcome.result)
+        else:
+            self._cell.abandon(key)
+        if outcome.error is not None:
+            self.errors[key] = outcome.error
+        event_type, payload = self.program.event(outcome.fact, outcome.result, outcome.error)
+        event = self.run.tell(event_type, **payload)
+        if event is not None:
+            self._event_ids[key] = event.event_id
+        self.state = evolve(self.graph, self.state, outcome.fact)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of results that no step can be given any more."""
+        if len(self.results) < 64:
+            return
+        state = self.state
+        needed = {e.cause for e in (*state.ready, *state.in_flight.values(), *state.halted.values())}
+        needed |= {key for labels in state.arrived.values() for key in labels.values()} | {state.last}
+        self.results = {key: result for key, result in self.results.items() if key in needed}
+        self._event_ids = {key: event_id for key, event_id in self._event_ids.items() if key in needed}
+
+    def _given(self, execution: Execution) -> Any:
+        return self.results.get(execution.cause) if execution.cause is not None else None
+
+    def _place(self, execution: Execution) -> Position:
+        here = self.run.place
+        cause = self._event_ids.get(execution.cause or "")
+        return Position(self.run.id, here.scope, here.subject, cause or here.triggered_by, execution.key)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _ended(commands: list[Command]) -> Complete | Fail | Park | None:
+        if len(commands) == 1 and isinstance(commands[0], Complete | Fail | Park):
+            return commands[0]
+        return None
+
+    def _conclude(self, ended: Complete | Fail | Park) -> Any:
+        """The program's result; raises what failed it, all of it if several steps did."""
+        if isinstance(ended, Complete):
+            return self.results.get(ended.last) if ended.last is not None else None
+        if isinstance(ended, Park):
+            raise Parked
+        errors = [error for error in self.errors.values() if isinstance(error, Exception)]
+        mine = [error for error in errors if _text(error) in ended.errors]
+        if len(ended.errors) == 1 and len(mine) == 1:
+            raise mine[0]
+        if len(mine) > 1:
+            raise ExceptionGroup(f"{len(mine)} steps failed", mine)
+        raise StepFailedError("; ".join(ended.errors))
+
+
+def end_with(run: Run, result: Any) -> Any:
+    """Ask for the end of a run whose program is done, so that nothing waits for losers that cannot be stopped."""
+    run.request_end(End(RunStatus.COMPLETED, result=result))
+    return result
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
