@@ -82,16 +82,19 @@ def _scope(cls: type[BaseEvent]) -> Iterator[str]:
 
 def statuses_page() -> str:
     """The statuses of a run and what may follow what."""
-    return "\n\n".join(
-        [
-            NOTE,
-            "# Run statuses",
-            "One table, one writer: every change of a run's status is an edge below, or an `IllegalTransitionError`.",
-            table(("status", "meaning"), ((f"`{status}`", text) for status, text in MEANINGS.items())),
-            "## What may follow what",
-            table(("from", "to", "when"), ((f"`{t.source}`", f"`{t.target}`", t.when) for t in TRANSITIONS)),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                NOTE,
+                "# Run statuses",
+                "One table, one writer: every change of a run's status is an edge below, or an `IllegalTransitionError`.",
+                table(("status", "meaning"), ((f"`{status}`", text) for status, text in MEANINGS.items())),
+                "## What may follow what",
+                table(("from", "to", "when"), ((f"`{t.source}`", f"`{t.target}`", t.when) for t in TRANSITIONS)),
+            ]
+        )
+        + "\n"
+    )
 
 
 def performance_page() -> str:
@@ -109,14 +112,17 @@ def performance_page() -> str:
         )
         for row in results["rows"]
     ]
-    return "\n\n".join(
-        [
-            NOTE,
-            "# Figures",
-            f"Measured by `make bench` beside the peers in the same run, each peer in an environment of its own. {machine}.",
-            table(("work", "Holdfast", "peers", "limit", "ratio", "target"), rows),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                NOTE,
+                "# Figures",
+                f"Measured by `make bench` beside the peers in the same run, each peer in an environment of its own. {machine}.",
+                table(("work", "Holdfast", "peers", "limit", "ratio", "target"), rows),
+            ]
+        )
+        + "\n"
+    )
 
 
 PAGES: dict[str, Callable[[], str]] = {

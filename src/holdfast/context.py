@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from holdfast.errors import UsageError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -105,6 +107,14 @@ def triggered_by(event_id: str | None) -> Iterator[None]:
         yield
 
 
+def is_async_callable(call: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine: an `async def`, a partial of one, an object with an async `__call__`."""
+    inner: Any = call
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    return inspect.iscoroutinefunction(inner if inspect.isroutine(inner) else type(inner).__call__)
+
+
 def bind(function: Callable[P, R]) -> Callable[P, R]:
     """Tie `function` to the run it is bound in, so that it may be called from any thread.
 
@@ -112,13 +122,17 @@ def bind(function: Callable[P, R]) -> Callable[P, R]:
     belong to no run. `Thread(target=bind(work))` carries the present context over. The result may be called any
     number of times, from several threads at once. An `async def` is tied to the run and its scopes only.
     """
-    if inspect.iscoroutinefunction(function):
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(
+            f"bind() cannot tie {function.__name__} to a run: a generator runs where it is iterated; bind that"
+        )
+    if is_async_callable(function):
         place = position.get()
 
         @functools.wraps(function)
         async def awaiting(*args: Any, **kwargs: Any) -> Any:
             with at(place):
-                return await function(*args, **kwargs)
+                return await cast(Any, function)(*args, **kwargs)
 
         return awaiting  # type: ignore[return-value]
 

@@ -22,13 +22,19 @@ def to_plain(value: object) -> Any:
     """
     try:
         return msgspec.to_builtins(value, enc_hook=_plain, str_keys=True)
+    except RecursionError as error:
+        raise NotStorableError("$", type(value).__name__, "it contains itself, or is nested too deeply") from error
     except (TypeError, ValueError) as error:
         raise _located(value) or NotStorableError("$", type(value).__name__, str(error)) from error
 
 
 def encode(value: object) -> bytes:
     """`value` as JSON. Raises NotStorableError as `to_plain` does."""
-    return msgspec.json.encode(to_plain(value))
+    plain = to_plain(value)
+    try:
+        return msgspec.json.encode(plain)
+    except ValueError as error:  # text that is no Unicode
+        raise NotStorableError("$", type(value).__name__, str(error)) from error
 
 
 def decode(data: bytes | str) -> Any:

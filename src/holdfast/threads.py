@@ -80,11 +80,13 @@ class LoopThread:
         thread.join()
 
 
-async def _cancel_others() -> None:
+async def _cancel_others(patience: float = 1.0) -> None:
+    """Cancel what is left on the loop. What does not listen is left behind with the loop."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    if others:
+        await asyncio.wait(others, timeout=patience)
 
 
 class _Job:
@@ -96,6 +98,8 @@ class _Job:
     def run(self) -> None:
         try:
             result = self.context.run(self.call, *self.args)
+        except StopIteration as error:  # asyncio refuses to carry one
+            self.future.set_exception(RuntimeError("the call raised StopIteration").with_traceback(error.__traceback__))
         except BaseException as error:  # the caller's future carries it, whatever it is
             self.future.set_exception(error)
         else:
@@ -140,18 +144,20 @@ class ThreadPool:
         while job := self._next():
             job.run()
             del job  # a waiting thread must not keep its last call alive
-        with self._ready:
-            self._threads.discard(threading.current_thread())
-            self._ready.notify_all()
 
     def _next(self) -> _Job | None:
+        """The next call to make; None when this thread has nothing to do any more, and is off the list."""
         with self._ready:
             self._idle += 1
             try:
                 self._ready.wait_for(lambda: self._jobs or self._stopping, self._idle_seconds)
-                return self._jobs.popleft() if self._jobs else None
             finally:
                 self._idle -= 1
+            if self._jobs:
+                return self._jobs.popleft()
+            self._threads.discard(threading.current_thread())
+            self._ready.notify_all()
+            return None
 
     @property
     def thread_names(self) -> list[str]:

@@ -4,16 +4,14 @@ import ast
 import importlib
 import inspect
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 import pytest
+from tests.events.samples import build
 
 from holdfast.events._base import BaseEvent, ScopeKind, tag_from_name
 from holdfast.events.families import FAMILIES, WHERE
-
-SAMPLES: dict[Any, Any] = {str: "x", int: 1, float: 1.5, bool: True, list[str]: ["x"]}
-"""One value for each type that a required field has."""
 
 
 def defined_in(family: str) -> Iterator[type[BaseEvent]]:
@@ -25,11 +23,6 @@ def defined_in(family: str) -> Iterator[type[BaseEvent]]:
 
 EVENTS = [cls for family in FAMILIES for cls in defined_in(family)]
 each_event = pytest.mark.parametrize("cls", EVENTS, ids=lambda cls: cls.__name__)
-
-
-def build(cls: type[BaseEvent]) -> BaseEvent:
-    """An event with a value for each of its required fields and nothing else."""
-    return cls(**{field.name: SAMPLES[field.type] for field in msgspec.structs.fields(cls) if field.required})
 
 
 def test_the_table_names_every_event_class_and_its_family() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +20,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("events")(_events.events)
+
+USAGE_ERROR: Any = typer.BadParameter.__bases__[0]  # typer brings its own click, and does not export this one
 
 
 def _show_version(wanted: bool) -> None:
@@ -41,17 +43,26 @@ def _options(
 
 def main() -> None:
     """Run the command line. Exit codes: 0 ok, 1 failed, 2 usage, 130 interrupted."""
+    code: Any
     try:
-        app()
+        code = app(standalone_mode=False)
+    except USAGE_ERROR as error:
+        error.show()
+        code = error.exit_code
     except HoldfastError as error:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
-        sys.exit(_complain(str(error)))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output left: `holdfast events | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        code = _complain(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except SystemExit as leaving:
+        code = leaving.code
+    sys.exit(0 if _reader_left() else code)
+
+
+def _reader_left() -> bool:
+    """Whether whoever read our output has left, as `head` does: typer then puts a muffler on it, and says 1."""
+    return type(sys.stdout).__name__ == "PacifyFlushWrapper"
 
 
 def _complain(message: str) -> int:

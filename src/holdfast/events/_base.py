@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -45,14 +46,20 @@ class Envelope(Struct, frozen=True, gc=False):
 class EventMeta(StructMeta):
     """Gives every event class a literal type tag and keyword-only fields."""
 
+    latest: ClassVar[int] = 0
+    """How many event classes there are: whoever keeps a list of them compares."""
+
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> EventMeta:
         if "type" not in namespace:
             namespace["type"] = tag_from_name(name)
+        EventMeta.latest = namespace["definition"] = next(_definitions)
+        own = {**namespace.get("__annotations__", {})} if name != "BaseEvent" else {}
         # `type: str = "my_event"` is how users of other frameworks write it: a tag, not a field of the payload
         namespace.get("__annotations__", {}).pop("type", None)
         config.setdefault("kw_only", True)
         cls = super().__new__(mcls, name, bases, namespace, **config)
-        taken = [f for f in cls.__struct_fields__ if f in _RESERVED and f != "env"]
+        taken = [field for field in cls.__struct_fields__ if field in _RESERVED]
+        taken += ["env"] if "env" in own else []
         if taken:
             raise EventDefinitionError(
                 f"{name} declares {', '.join(sorted(taken))}: every event has that already, stamped by emit(); "
@@ -61,7 +68,8 @@ class EventMeta(StructMeta):
         return cls
 
 
-_RESERVED = {*Envelope.__struct_fields__, "type", "timestamp", "env"} - {"at_us"}
+_RESERVED = {*Envelope.__struct_fields__, "type", "timestamp", "opens", "closes", "durable", "definition"}
+_definitions = itertools.count(1)
 
 
 def tag_from_name(name: str) -> str:
@@ -104,6 +112,8 @@ class BaseEvent(Struct, frozen=True, kw_only=True, eq=False, weakref=True, metac
     """The kind of scope this event opens: later events hang under it until its closer."""
     closes: ClassVar[ScopeKind | None] = None
     """The kind of scope this event closes; `started_event_id` then names the opener."""
+    definition: ClassVar[int] = 0
+    """How many event classes were defined before this one: of two with one tag, the later has it."""
     durable: ClassVar[bool] = True
     """False for what is only worth seeing live (chunks): never recorded, never journalled."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,13 +11,13 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.context import Position, position
+from holdfast.context import Position, at, position
 from holdfast.errors import FlushInHandlerError, FlushTimeoutError, SyncInAsyncError
 from holdfast.events._base import BaseEvent
 from holdfast.events._calling import Barrier, BusStatistics, Item
-from holdfast.events._delivery import Outlet, Tree
+from holdfast.events._delivery import EventLog, Outlet, Tree
 from holdfast.events._handlers import DependsOn, HandlerFunction, HandlerTable, name_of
-from holdfast.events._mailbox import Mailbox, Overflow, in_handler
+from holdfast.events._mailbox import Mailbox, Overflow
 from holdfast.events._publishing import Publisher
 from holdfast.events._recording import Recording
 from holdfast.events._stamping import place
@@ -40,7 +39,14 @@ class EventBus:
     def __init__(
         self, *, clock: Clock | None = None, ids: IdFactory = new_id, loop_thread: LoopThread | None = None
     ) -> None:
-        self._inside = Publisher(clock or SystemClock(), ids, loop_thread or LoopThread())
+        self._own_loop_thread = LoopThread() if loop_thread is None else None
+        self._publisher = Publisher(clock or SystemClock(), ids, loop_thread or self._own_loop_thread or LoopThread())
+
+    @property
+    def _inside(self) -> Publisher:
+        """What it is made of, fit for this process."""
+        self._publisher.check_process()
+        return self._publisher
 
     # -- listening -------------------------------------------------------------------------------------------------
 
@@ -92,7 +98,6 @@ class EventBus:
         box: tuple[int, Overflow] | None,
         live_only: bool,
     ) -> None:
-        self._inside.check_process()
         calls = self._inside.calls
         with self._inside.lock:
             self._inside.refuse_if_closed("listen")
@@ -106,6 +111,7 @@ class EventBus:
             was_there, gone = self._inside.table.remove(event_type, handler)
             self._inside.listening_changed()
         if gone is not None and gone.mailbox is not None:
+            self._inside.calls.boxes_closing.append(gone.mailbox)
             gone.mailbox.close(0)
         return was_there
 
@@ -139,14 +145,15 @@ class EventBus:
         """Within the block the bus is as new: no handlers, no recording, counts at zero. Afterwards all is as before."""
         inside = self._inside
         with inside.lock:
-            before = inside.table, inside.recording, inside.calls.statistics
+            before = inside.table, inside.recording, inside.calls.statistics, inside.closed
+            inside.closed = False
             inside.start_afresh()
         try:
             yield
         finally:
             with inside.lock:
                 scoped = inside.table
-                inside.table, inside.recording, inside.calls.statistics = before
+                inside.table, inside.recording, inside.calls.statistics, inside.closed = before
                 inside.listening_changed()
             _close_mailboxes(scoped)
 
@@ -194,12 +201,15 @@ class EventBus:
         BusClosedError after shutdown.
         """
         inside = self._inside
-        inside.check_process()
         here = position.get()
+        if here.replaying:  # what a handler emits while it is shown something old is new
+            with at(replace(here, replaying=False)):
+                self.emit(source, event)
+            return
         outlet = inside.outlet_at(here)
+        inside.publish(outlet, source, event, here)
         if outlet is inside.outside:
             inside.note_outside(event)
-        inside.publish(outlet, source, event, here)
 
     async def aemit(self, source: object, event: BaseEvent) -> None:
         """`emit`, then wait until the handlers of this run tree are done with it, async and background ones too."""
@@ -226,6 +236,18 @@ class EventBus:
             position.set(after)
         return None
 
+    def stage(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> Callable[[], None]:
+        """Like `announce`, but nobody sees the event until the returned function is called: first it is made durable."""
+        inside = self._inside
+        here = position.get()
+        outlet = inside.outlet_at(here)
+        if not inside.wants(outlet, event_type):
+            self.announce(source, event_type, payload)
+            return _nothing
+        after, item = inside.stage(outlet, source, event_type(**payload), here)
+        position.set(after)
+        return _nothing if item is None else lambda: inside.enqueue(outlet.tree, item)
+
     def wants(self, event_type: type[BaseEvent]) -> bool:
         """Whether anybody would see an event of this class emitted here and now."""
         return self._inside.wants(self._inside.outlet_at(position.get()), event_type)
@@ -233,7 +255,6 @@ class EventBus:
     def replay(self, source: object, event: BaseEvent) -> None:
         """Show a recorded event to the handlers again, with `is_replaying()` true: not stamped, recorded or numbered."""
         inside = self._inside
-        inside.check_process()
         inside.refuse_if_closed("replay")
         outlet = inside.outlets.get(event.run_id, inside.outside)
         plans = inside.plans(outlet, type(event))
@@ -267,9 +288,14 @@ class EventBus:
 
     async def flush_run(self, outlet: Outlet, timeout: float | None) -> bool:
         """Wait until the handlers are done with one run tree's events."""
-        if not outlet.tree.queue and not outlet.tree.lanes and not self._mailboxes():
+        if self.is_settled(outlet):
             return True
         return await self._await_passes([outlet.tree], timeout)
+
+    def is_settled(self, outlet: Outlet) -> bool:
+        """Whether no handler can be at work on one run tree's events."""
+        tree = outlet.tree
+        return not (tree.queue or tree.lanes or tree.drainer is not None or self._mailboxes())
 
     async def _await_passes(self, trees: list[Tree], timeout: float | None) -> bool:
         try:
@@ -283,7 +309,6 @@ class EventBus:
     def _passes(self, trees: list[Tree]) -> Iterator[Barrier]:
         """Barriers to wait for in turn: through queues and lanes, then mailboxes, again if a handler emitted meanwhile."""
         inside = self._inside
-        inside.check_process()
         while True:
             before = inside.cascades
             through_queues = Barrier()
@@ -303,12 +328,19 @@ class EventBus:
                 return
 
     def _mailboxes(self) -> list[Mailbox]:
-        with self._inside.lock:
-            return [handler.mailbox for handler in self._inside.table if handler.mailbox is not None]
+        """Boxes with something in them; those of handlers that were removed included."""
+        inside = self._inside
+        with inside.lock:
+            inside.calls.boxes_closing = [box for box in inside.calls.boxes_closing if not box.is_idle]
+            boxes = [handler.mailbox for handler in inside.table if handler.mailbox is not None]
+            return [box for box in (*boxes, *inside.calls.boxes_closing) if not box.is_idle]
+
+    def is_in_handler(self) -> bool:
+        """Whether the code that asks runs inside a handler of this bus."""
+        return self._inside.calls.in_handler()
 
     def _refuse_inside_handler(self, call: str, instead: str) -> None:
-        me = threading.get_ident()
-        if in_handler.get() or any(tree.drainer == me for tree in self._inside.trees()):
+        if self.is_in_handler():
             raise FlushInHandlerError(f"{call} inside a handler would wait for itself; use {instead}")
 
     def _refuse_if_blocking(self, barrier: Barrier) -> None:
@@ -316,8 +348,13 @@ class EventBus:
         running = asyncio._get_running_loop()
         if running is None or barrier.done.done():
             return
-        if any(lane.loop is running for tree in self._inside.trees() for lane in list(tree.lanes.values())):
+        lanes = [lane.loop for tree in self._inside.trees() for lane in list(tree.lanes.values())]
+        if running in lanes or (self._inside.calls.loop_thread.is_current() and self._has_async_mail()):
             raise SyncInAsyncError("flush() would block the loop its handlers run on; use `await aflush()`")
+
+    def _has_async_mail(self) -> bool:
+        with self._inside.lock:
+            return any(h.is_async and h.mailbox is not None and not h.mailbox.is_idle for h in self._inside.table)
 
     def shutdown(self, timeout: float | None = 30.0) -> None:
         """Deliver what was emitted, end the background threads, refuse what comes later. Twice is fine."""
@@ -325,8 +362,9 @@ class EventBus:
             return
         self.flush(timeout)
         self._inside.closed = True
-        for box in self._mailboxes():
-            box.close(timeout)
+        _close_mailboxes(self._inside.table, timeout)
+        if self._own_loop_thread is not None:
+            self._own_loop_thread.stop()
 
     def statistics(self) -> BusStatistics:
         """Counts so far."""
@@ -343,13 +381,14 @@ class EventBus:
         loop: asyncio.AbstractEventLoop | None = None,
         entity: Entity | None = None,
         state: RuntimeState | None = None,
+        log: EventLog | None = None,
         sequence: int = 0,
     ) -> Outlet:
         """Give a starting run its way onto the bus. Numbers go on from `sequence` when a run is resumed."""
         inside = self._inside
-        inside.check_process()
         tree = parent.tree if parent is not None else Tree(inside.calls, run_id, loop, sequence)
         outlet = Outlet(run_id, tree, parent, entity, state)
+        outlet.log = log or outlet.log
         with inside.lock:
             inside.refuse_if_closed("start a run")
             inside.outlets[run_id] = outlet
@@ -362,11 +401,15 @@ class EventBus:
             inside.outlets.pop(outlet.run_id, None)
             if outlet.parent is None and inside.recording.state is not None:
                 inside.recording.state.finish_tree(outlet.run_id or "")
-            outlet.table = outlet.state = None
+            outlet.table = outlet.state = outlet.own_state = outlet.log = None
             outlet.is_open = False
 
 
-def _close_mailboxes(table: HandlerTable) -> None:
+def _nothing() -> None:
+    """Nobody waits for it."""
+
+
+def _close_mailboxes(table: HandlerTable, timeout: float | None = None) -> None:
     for handler in table:
         if handler.mailbox is not None:
-            handler.mailbox.close(None)
+            handler.mailbox.close(timeout)

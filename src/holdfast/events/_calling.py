@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -13,11 +14,13 @@ from msgspec import Struct
 from holdfast.context import OUTSIDE, Position, position
 from holdfast.events._base import BaseEvent
 from holdfast.events._handlers import Handler, Plan
+from holdfast.events._mailbox import Mailbox, in_handler
 from holdfast.events.families.bus import HandlerFailedEvent, HandlerOverflowEvent
 from holdfast.logs import get_logger
 from holdfast.threads import LoopThread
 
 if TYPE_CHECKING:
+    from holdfast.events._delivery import LaneQueue
     from holdfast.events._state import RuntimeState
 
 log = get_logger("events")
@@ -71,10 +74,18 @@ class HandlerCalls:
         self.loop_thread = loop_thread
         self.lock = threading.RLock()
         self.start_counting()
+        self.lanes_at_work: set[LaneQueue] = set()
+        self.drainers: dict[int, int] = {}
+        """Threads that are delivering, with how many trees each is at."""
+        self.boxes_closing: list[Mailbox] = []
         self._tell = tell
 
     def start_counting(self) -> None:
         self.statistics = BusStatistics()
+
+    def in_handler(self) -> bool:
+        """Whether the code that asks runs inside a handler."""
+        return in_handler.get() or threading.get_ident() in self.drainers
 
     def call(self, handler: Handler, item: Item) -> None:
         """Let one handler see one event, now or through its mailbox. What it raises is reported, not passed on."""
@@ -84,15 +95,23 @@ class HandlerCalls:
             handler.mailbox.post((handler, item))
             return
         try:
-            if handler.takes_state:
-                handler.function(item.source, item.event, item.state)
-            else:
-                handler.function(item.source, item.event)
+            self._call_now(handler, item)
         except Exception as error:
             self.report_failure(handler.name, item, error)
 
+    def _call_now(self, handler: Handler, item: Item) -> None:
+        if handler.takes_state:
+            result = handler.function(item.source, item.event, item.state)
+        else:
+            result = handler.function(item.source, item.event)
+        if result is not None and inspect.iscoroutine(result):
+            result.close()
+            raise TypeError(
+                f"{handler.name} returned a coroutine that nobody would await; make the handler itself async"
+            )
+
     async def acall(self, handler: Handler, item: Item) -> None:
-        """`call` in a lane, where async handlers are awaited."""
+        """`call` in a lane, where async handlers are awaited. Cancelling a handler ends that call and nothing else."""
         if not handler.is_async or handler.mailbox is not None:
             self.call(handler, item)
         elif not (handler.live_only and item.place.replaying):
@@ -104,8 +123,9 @@ class HandlerCalls:
         try:
             await handler.function(*arguments)
         except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                task.uncancel()
             self.report_failure(handler.name, item, error)
-            raise
         except Exception as error:
             self.report_failure(handler.name, item, error)
 
@@ -119,11 +139,9 @@ class HandlerCalls:
         try:
             if handler.is_async:
                 self.loop_thread.submit(self._await_handler(handler, item)).result()
-            elif handler.takes_state:
-                handler.function(item.source, item.event, item.state)
             else:
-                handler.function(item.source, item.event)
-        except Exception as error:
+                self._call_now(handler, item)
+        except BaseException as error:  # also SystemExit: here it would end nothing but the mailbox
             self.report_failure(handler.name, item, error)
 
     def report_failure(self, handler: str, item: Item, error: BaseException) -> None:
@@ -139,7 +157,7 @@ class HandlerCalls:
                     handler=handler,
                     failed_event_type=event.type,
                     failed_event_id=event.event_id,
-                    error=str(error),
+                    error=_text(error),
                     error_type=type(error).__name__,
                 ),
             )
@@ -149,3 +167,11 @@ class HandlerCalls:
             self.statistics.dropped += dropped
         log.warning("handler %s is too slow: %d events dropped", handler, dropped)
         self._tell(OUTSIDE, HandlerOverflowEvent(handler=handler, dropped=dropped))
+
+
+def _text(error: BaseException) -> str:
+    """What an error says, if it can say anything."""
+    try:
+        return str(error)
+    except Exception:
+        return "(an error that cannot be printed)"

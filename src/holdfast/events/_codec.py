@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import StorageError
-from holdfast.events._base import _EPOCH, BaseEvent, Envelope, UnknownEvent, stamp
+from holdfast.events._base import _EPOCH, BaseEvent, Envelope, EventMeta, UnknownEvent, stamp
 from holdfast.events.families import FAMILIES
 from holdfast.serde import from_plain, to_plain
 
@@ -24,7 +24,8 @@ def event_classes() -> dict[str, type[BaseEvent]]:
     """
     for family in FAMILIES:
         importlib.import_module(f"{__package__}.families.{family}")
-    return {cls.type: cls for cls in _subclasses(BaseEvent) if cls is not UnknownEvent}
+    known = sorted(_subclasses(BaseEvent), key=lambda cls: cls.definition)
+    return {cls.type: cls for cls in known if cls is not UnknownEvent}
 
 
 def _subclasses(cls: type[BaseEvent]) -> Iterator[type[BaseEvent]]:
@@ -34,15 +35,17 @@ def _subclasses(cls: type[BaseEvent]) -> Iterator[type[BaseEvent]]:
 
 
 class EventRegistry:
-    """Finds an event class by its tag. Built on first use, and again when a tag is not found."""
+    """Finds an event class by its tag. Built on first use, and again when classes were defined since."""
 
     def __init__(self) -> None:
         self._by_tag: dict[str, type[BaseEvent]] = {}
+        self._latest = 0
 
     def get(self, tag: str) -> type[BaseEvent] | None:
         """The class tagged `tag`, also one defined after the registry was built; None if there is none."""
-        if tag not in self._by_tag:
+        if self._latest != EventMeta.latest:
             self._by_tag = event_classes()
+            self._latest = EventMeta.latest
         return self._by_tag.get(tag)
 
 
@@ -70,9 +73,9 @@ def event_from_dict(stored: dict[str, Any]) -> BaseEvent:
     One whose tag is unknown here, or whose payload does not fit the class, comes back as an `UnknownEvent` that holds
     everything and writes back unchanged. Raises StorageError when it is no event at all.
     """
-    rest = dict(stored)
     try:
-        tag = rest.pop("type")
+        rest = dict(stored)
+        tag = msgspec.convert(rest.pop("type"), str)
         envelope = _envelope(rest)
     except (KeyError, TypeError, ValueError) as error:
         raise StorageError(f"this is not a stored event: {error!r}") from error
@@ -83,7 +86,7 @@ def event_from_dict(stored: dict[str, Any]) -> BaseEvent:
     else:
         try:
             event = from_plain(rest, cls)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, NameError, TypeError):  # it does not fit, or the class cannot be read
             event = UnknownEvent(tag=tag, payload=rest)
     stamp(event, envelope)
     return event

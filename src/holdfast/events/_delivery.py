@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.context import position
 from holdfast.events._base import BaseEvent
@@ -21,6 +21,12 @@ from holdfast.events._mailbox import in_handler
 
 if TYPE_CHECKING:
     from ._state import RuntimeState
+
+
+class EventLog(Protocol):
+    """Takes down the durable events of a run tree, in order, as they are stamped. Under the bus's lock: be quick."""
+
+    def record(self, event: BaseEvent) -> None: ...
 
 
 class Tree:
@@ -40,43 +46,45 @@ class Tree:
         self.drainer: int | None = None
         self.lanes: dict[HandlerFunction, LaneQueue] = {}
 
-    def put(self, item: Item | Barrier) -> Item | Barrier | None:
-        """Queue something. If nobody delivers, the caller must: it gets what to `drain` first. Under the bus's lock."""
+    def put(self, item: Item | Barrier) -> bool:
+        """Queue something. True if nobody delivers, so that the caller must `drain`. Under the bus's lock."""
+        self.queue.append(item)
         if self.drainer is not None:
-            self.queue.append(item)
-            return None
+            return False
         self.drainer = threading.get_ident()
-        if not self.queue:
-            return item
-        self.queue.append(item)  # left by a handler that let KeyboardInterrupt through
-        return self.queue.popleft()
+        return True
 
-    def drain(self, item: Item | Barrier | None) -> None:
-        """Deliver what `put` returned, and everything queued after it."""
-        mine = position.get()
+    def drain(self) -> None:
+        """Deliver everything queued. `put` has made the caller the one who delivers; it is nobody afterwards."""
+        mine, me, drainers = position.get(), threading.get_ident(), self.calls.drainers
+        depth = drainers.get(me, 0)
         try:
-            while item is not None:
-                self._deliver(item)
-                item = self.queue.popleft() if self.queue else self._give_up_turn()
-        finally:
-            if item is not None:  # a handler let KeyboardInterrupt through: the next emit goes on from here
+            drainers[me] = depth + 1
+            while self.drainer == me:
+                while self.queue:
+                    self._deliver(self.queue.popleft())
                 self.drainer = None
+                if self.queue:
+                    self._take_turn()
+        finally:
+            self.give_up_turn()
+            if depth:
+                drainers[me] = depth
+            else:
+                drainers.pop(me, None)
             if position.get() is not mine:
                 position.set(mine)
 
-    def _give_up_turn(self) -> Item | Barrier | None:
-        """Stop delivering, unless something came in after the last look and nobody else took it up."""
-        self.drainer = None
-        if not self.queue:
-            return None
-        with self.calls.lock:
-            return self._take_turn()
+    def give_up_turn(self) -> None:
+        """Deliver no more, whatever interrupted it: the next emit goes on from here."""
+        if self.drainer == threading.get_ident():
+            self.drainer = None
 
-    def _take_turn(self) -> Item | Barrier | None:
-        if self.drainer is not None or not self.queue:
-            return None
-        self.drainer = threading.get_ident()
-        return self.queue.popleft()
+    def _take_turn(self) -> None:
+        """Something was queued between the last look and giving up the turn: deliver on, unless somebody else does."""
+        with self.calls.lock:
+            if self.drainer is None and self.queue:
+                self.drainer = threading.get_ident()
 
     def _deliver(self, item: Item | Barrier) -> None:
         if isinstance(item, Barrier):
@@ -89,36 +97,54 @@ class Tree:
             for handler in plan.inline:
                 if position.get() is not place:
                     position.set(place)
-                call(handler, item)
-            for lane_plan in plan.lanes:
-                self._lane(lane_plan).post((item, lane_plan))
+                if self.lanes and (behind := self._lane_of(handler.function)) is not None:
+                    behind.post(
+                        (item, Lane(handler.function, ((handler,),)))
+                    )  # it was awaited a moment ago: keep its order
+                else:
+                    call(handler, item)
+            for awaited in plan.lanes:
+                self._lane(awaited).post((item, awaited))
+
+    def _lane_of(self, function: HandlerFunction) -> LaneQueue | None:
+        """The lane in which a handler still has something to do."""
+        with self.calls.lock:
+            return next((lane for lane in self.lanes.values() if function in lane.members), None)
 
     def _lane(self, lane: Lane) -> LaneQueue:
         with self.calls.lock:
+            members = {handler.function for level in lane.levels for handler in level}
             queue = self.lanes.get(lane.key)
             if queue is None:
-                queue = self.lanes[lane.key] = LaneQueue(self, lane.key, self.loop or self.calls.loop_thread.loop)
+                queue = next((other for other in self.lanes.values() if members & other.members), None)
+            if queue is None:
+                queue = LaneQueue(self, lane.key, self.loop or self.calls.loop_thread.loop)
+                self.lanes[lane.key] = queue
             return queue
 
 
 class LaneQueue:
     """Events of one tree on their way to handlers that are awaited; gone from the tree when empty."""
 
-    __slots__ = ("_items", "_key", "_task", "_tree", "loop")
-
     def __init__(self, tree: Tree, key: HandlerFunction, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._tree = tree
+        self.tree = tree
+        self.members: set[HandlerFunction] = set()
+        """Handlers that may have something to do here."""
         self._key = key
         self._items: deque[Barrier | tuple[Item, Lane]] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def post(self, entry: Barrier | tuple[Item, Lane]) -> None:
+        calls = self.tree.calls
         if isinstance(entry, Barrier):
             entry.hold()
-        with self._tree.calls.lock:
+        with calls.lock:
             self._items.append(entry)
-            self._tree.lanes[self._key] = self
+            if not isinstance(entry, Barrier):
+                self.members |= {handler.function for level in entry[1].levels for handler in level}
+            self.tree.lanes[self._key] = self
+            calls.lanes_at_work.add(self)
             if len(self._items) > 1 or self._task is not None:
                 return
         try:
@@ -127,47 +153,68 @@ class LaneQueue:
             self._abandon("the event loop it would run on is closed")
 
     def _start(self) -> None:
-        if self._task is None:
+        if self._task is None and self._items:
             self._task = self.loop.create_task(self._work(), name=f"holdfast-lane-{name_of(self._key)}")
+            self._task.add_done_callback(self._start_again)
+
+    def _start_again(self, task: asyncio.Task[None]) -> None:
+        """A loop that shuts down cancels tasks that had no turn yet: what they were to deliver is still delivered."""
+        if task is self._task:
+            self._task = None
+            self._start()
 
     async def _work(self) -> None:
         in_handler.set(True)
-        calls = self._tree.calls
-        while True:
-            with calls.lock:
-                if not self._items:
-                    self._task = None
-                    self._tree.lanes.pop(self._key, None)
-                    return
-                entry = self._items.popleft()
+        while (entry := self._next()) is not None:
             if isinstance(entry, Barrier):
                 entry.pass_on()
-                continue
-            try:
+            else:
                 await self._run(*entry)
-            except asyncio.CancelledError:  # the loop is shutting down; what is queued is still delivered
-                if (task := asyncio.current_task()) is not None:
-                    task.uncancel()
             del entry
+
+    def _next(self) -> Barrier | tuple[Item, Lane] | None:
+        calls = self.tree.calls
+        with calls.lock:
+            if self._items:
+                return self._items.popleft()
+            self._forget()
+            return None
+
+    def _forget(self) -> None:
+        self._task = None
+        self.members = set()
+        self.tree.lanes.pop(self._key, None)
+        self.tree.calls.lanes_at_work.discard(self)
 
     async def _run(self, item: Item, lane: Lane) -> None:
         for level in lane.levels:
             position.set(item.place)
             if len(level) == 1:
-                await self._tree.calls.acall(level[0], item)
+                await self.tree.calls.acall(level[0], item)
             else:
-                await asyncio.gather(*(self._tree.calls.acall(handler, item) for handler in level))
+                await _all_done([asyncio.ensure_future(self.tree.calls.acall(handler, item)) for handler in level])
 
     def _abandon(self, why: str) -> None:
-        with self._tree.calls.lock:
+        with self.tree.calls.lock:
             entries = list(self._items)
             self._items.clear()
-            self._tree.lanes.pop(self._key, None)
+            self._forget()
         for entry in entries:
             if isinstance(entry, Barrier):
                 entry.pass_on()
             else:
-                self._tree.calls.report_failure(name_of(self._key), entry[0], RuntimeError(why))
+                self.tree.calls.report_failure(name_of(self._key), entry[0], RuntimeError(why))
+
+
+async def _all_done(tasks: list[asyncio.Future[None]]) -> None:
+    """Wait for handlers of one level, also when the lane's own task is cancelled by a loop that shuts down."""
+    pending = set(tasks)
+    while pending:
+        try:
+            _, pending = await asyncio.wait(pending)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
 
 
 class Outlet:
@@ -177,6 +224,8 @@ class Outlet:
         "entity",
         "is_open",
         "known",
+        "log",
+        "own_state",
         "parent",
         "quiet",
         "refused",
@@ -194,7 +243,11 @@ class Outlet:
         self.tree = tree
         self.parent = parent
         self.entity = entity
+        self.own_state = state
         self.state: RuntimeState | None = state if state is not None else (parent.state if parent else None)
+        """What handlers are shown: the recording of this run, or of the nearest run around it."""
+        self.log: EventLog | None = parent.log if parent else None
+        """Where every durable event of the tree is written down, if anywhere."""
         self.table: HandlerTable | None = None
         self.is_open = True
         self.version = -1
@@ -204,6 +257,21 @@ class Outlet:
         """Event types that nobody would see, in the same version."""
         self.refused: set[str] = set()
         """Steps that were disowned: what they emit late is refused."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether its events are kept, so that every one of them must be built."""
+        return self.state is not None or self.log is not None
+
+    def states(self) -> list[RuntimeState]:
+        """The recordings this run's events belong in: its own, and those of the runs around it."""
+        outlet: Outlet | None = self
+        found = []
+        while outlet is not None:
+            if outlet.own_state is not None:
+                found.append(outlet.own_state)
+            outlet = outlet.parent
+        return found
 
     def tables(self) -> list[HandlerTable]:
         """The handlers of this run and of the runs around it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
 
+from holdfast.context import is_async_callable
 from holdfast.errors import CircularDependencyError, DependencyError, HandlerSignatureError, UnknownDependencyError
 from holdfast.events._base import BaseEvent
 from holdfast.events._mailbox import Mailbox
@@ -96,14 +98,17 @@ class HandlerTable:
         wanted = list(types)
         if not wanted or not all(_is_event_class(t) for t in wanted):
             raise HandlerSignatureError(f"{name_of(function)}: listen to event classes, such as on(TaskCompletedEvent)")
-        known = self._handlers.get(function)
+        try:
+            known = self._handlers.get(function)
+        except TypeError:
+            raise HandlerSignatureError(f"{name_of(function)} cannot be a handler: it cannot be hashed") from None
         needs = tuple(dict.fromkeys((*(known.depends_on if known else ()), *_functions(depends_on))))
         takes_state, is_async = _signature(function)
         if known is None:
             self._order += 1
         handler = Handler(
             function, name_of(function), known.order if known else self._order, is_async, takes_state, needs,
-            mailbox or (known.mailbox if known else None), live_only or bool(known and known.live_only),
+            (known.mailbox if known else None) or mailbox, live_only or bool(known and known.live_only),
         )  # fmt: skip
         self._refuse(handler)
         self._handlers[function] = handler
@@ -203,7 +208,9 @@ class HandlerTable:
 
 def name_of(function: HandlerFunction) -> str:
     """How a handler is called in events and errors."""
-    inner = getattr(function, "func", function)
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
     return getattr(inner, "__qualname__", None) or type(inner).__qualname__
 
 
@@ -234,8 +241,7 @@ def _signature(function: HandlerFunction) -> tuple[bool, bool]:
             f"write it as (source, event) or (source, event, state)"
         )
     takes_state = len(needed) == 3 or (len(positional) >= 3 and positional[2].name == "state")
-    called = function if inspect.isroutine(function) or hasattr(function, "func") else type(function).__call__
-    return takes_state, inspect.iscoroutinefunction(called)
+    return takes_state, is_async_callable(function)
 
 
 def _circle(start: Handler, table: dict[HandlerFunction, Handler]) -> list[str] | None:

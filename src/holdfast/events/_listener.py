@@ -16,12 +16,16 @@ class BaseEventListener(ABC):
 
     def __init__(self, bus: EventBus | None = None) -> None:
         self._bus = bus or cast(EventBus, DefaultRuntime.get().event_bus)
-        before = set(self._bus.registrations())
-        self.setup_listeners(self._bus)
-        self._mine: list[tuple[type[BaseEvent], HandlerFunction]] = [
-            pair for pair in self._bus.registrations() if pair not in before
-        ]
-        self._bus.validate_dependencies()
+        self._mine: list[tuple[type[BaseEvent], HandlerFunction]] = []
+        before = self._bus.registrations()
+        try:
+            self.setup_listeners(self._bus)
+            self._bus.validate_dependencies()
+        except BaseException:
+            self._mine = [pair for pair in self._bus.registrations() if pair not in before]
+            self.close()
+            raise
+        self._mine = [pair for pair in self._bus.registrations() if pair not in before]
 
     @abstractmethod
     def setup_listeners(self, bus: EventBus) -> None:

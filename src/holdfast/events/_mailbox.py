@@ -44,46 +44,61 @@ class Mailbox:
         self._changed = threading.Condition()
         self._letters: deque[Any] = deque()
         self._thread: threading.Thread | None = None
+        self._delivering = False
         self._closing = False
         self._dropped = 0
+        self._told = False
         self._generation = Forks.generation
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is in the box, nor being delivered from it."""
+        return self._generation != Forks.generation or not (self._letters or self._delivering)
 
     def post(self, letter: Any, *, always: bool = False) -> None:
         """Put a letter in. `always` is for what must arrive and is no event: a barrier."""
         if self._generation != Forks.generation:
             self._reset()
-        first_drop = False
+        tell = False
         with self._changed:
-            if not always and not in_handler.get():
-                if self._overflow == "block":
-                    self._changed.wait_for(lambda: len(self._letters) < self._capacity or self._closing)
-                elif len(self._letters) >= self._capacity:
-                    first_drop = self._dropped == 0
-                    self._dropped += 1
-                    letter = None
+            if self._overflow == "block" and not always and not in_handler.get():
+                self._changed.wait_for(lambda: len(self._letters) < self._capacity or self._closing)
+            elif self._overflow == "drop" and not always and len(self._letters) >= self._capacity:
+                self._dropped += 1
+                tell = not self._told
+                self._told = True  # until the box is empty: its own report must not make it report for ever
+                letter = None
             if letter is not None:
                 self._letters.append(letter)
                 self._changed.notify_all()
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._work, name=f"holdfast-{self._name}", daemon=True)
                     self._thread.start()
-        if first_drop:
+        if tell:
             self._report()
 
     def _work(self) -> None:
         in_handler.set(True)
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._letters or self._closing)
-                if not self._letters:
-                    self._thread = None
-                    return
-                letter = self._letters.popleft()
-                self._changed.notify_all()
-            self._deliver(letter)
-            del letter
+        while self._take_one():
             if not self._letters:
                 self._report()
+                self._told = False
+
+    def _take_one(self) -> bool:
+        """Deliver the next letter; False once the box is closed and empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._letters or self._closing)
+            if not self._letters:
+                self._thread = None
+                return False
+            letter = self._letters.popleft()
+            self._delivering = True
+            self._changed.notify_all()
+        try:
+            self._deliver(letter)
+        finally:
+            self._delivering = False
+        return True
 
     def _report(self) -> None:
         """Say how many letters were dropped since the last time: at the first one, and again when the box is empty."""

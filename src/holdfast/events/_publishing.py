@@ -13,7 +13,6 @@ from holdfast.events._base import BaseEvent, Envelope, stamp
 from holdfast.events._calling import Barrier, HandlerCalls, Item
 from holdfast.events._delivery import Outlet, Tree
 from holdfast.events._handlers import HandlerTable, Plan
-from holdfast.events._mailbox import in_handler
 from holdfast.events._recording import Recording
 from holdfast.events._stamping import describe, place
 from holdfast.events._state import RuntimeState
@@ -53,6 +52,10 @@ class Publisher:
         self.cascades = 0
         """How many events were emitted from inside handlers."""
         self.outside = Outlet(None, Tree(self.calls, None, None, 0), None, None, None)
+        self._inherited = frozenset(getattr(self, "outlets", ()))
+        """Runs of the process this one was forked from: here they are outside."""
+        self.recording.state = None
+        self.calls.lanes_at_work, self.calls.boxes_closing, self.calls.drainers = set(), [], {}
         self.outlets: dict[str | None, Outlet] = {None: self.outside}
         """By run id; None stands for everything outside runs."""
 
@@ -69,6 +72,8 @@ class Publisher:
         """The outlet of the run that code at `here` belongs to. Raises RunEndedError if that run is over."""
         outlet = self.outlets.get(here.run_id)
         if outlet is None:
+            if here.run_id in self._inherited:
+                return self.outside
             raise RunEndedError(
                 f"run {here.run_id} takes no more events: it has ended, or belongs to another Runtime; "
                 f"emit before it ends, or from outside it"
@@ -84,7 +89,8 @@ class Publisher:
         known = outlet.known
         plans = known.get(event_type)
         if plans is None:
-            found = (table.plan(event_type) for table in (self.table, *outlet.tables()))
+            with self.lock:  # tables do not change meanwhile
+                found = [table.plan(event_type) for table in (self.table, *outlet.tables())]
             plans = known[event_type] = tuple(plan for plan in found if plan.inline or plan.lanes)
         return plans
 
@@ -93,38 +99,47 @@ class Publisher:
         quiet = outlet.quiet
         if outlet.version == self.version and event_type in quiet:
             return False
-        if self.recording.armed or outlet.state is not None or self.plans(outlet, event_type):
+        if outlet.is_recorded or self.recording.armed or self.plans(outlet, event_type):
             return True
         quiet.add(event_type)
         return False
 
     def publish(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> None:
         """Stamp, record and deliver one event. The emitter then stands where the event leaves it."""
-        tree, first = outlet.tree, None
-        self.lock.acquire()
-        if self._stamping:  # a finaliser or signal handler emits inside this very block: it is next
-            self._deferred.append((source, event, here))
-            self.lock.release()
-            return
-        self._stamping = True
+        tree, my_turn = outlet.tree, False
+        in_a_handler = self.calls.in_handler()
         try:
-            after, state = self._stamp(outlet, source, event, here)
-            plans = self.plans(outlet, type(event))
-            if plans:
-                first = tree.put(Item(source, event, plans, state, after))
-                if in_handler.get() or tree.drainer == threading.get_ident():
-                    self.cascades += 1
+            with self.lock:
+                if self._stamping:  # a finaliser or signal handler emits inside this very block: it is next
+                    self._deferred.append((source, event, here))
+                    return
+                try:
+                    self._stamping = True
+                    after, state = self._stamp(outlet, source, event, here)
+                    plans = self.plans(outlet, type(event))
+                    if plans:
+                        self.cascades += in_a_handler
+                        my_turn = tree.put(Item(source, event, plans, state, after))
+                finally:
+                    self._stamping = False
+            if after is not here:
+                position.set(after)
+            if my_turn:
+                tree.drain()
+            elif len(tree.queue) > CROWDED and not in_a_handler:
+                time.sleep(0.0005)  # this thread outruns the one that delivers for it
         finally:
-            self._stamping = False
-            self.lock.release()
-        if after is not here:
-            position.set(after)
-        if first is not None:
-            tree.drain(first)
-        elif len(tree.queue) > CROWDED and tree.drainer != threading.get_ident():
-            time.sleep(0.0005)  # this thread outruns the one that delivers for it
+            if my_turn:  # an interrupt may come between taking the turn and draining
+                tree.give_up_turn()
         if self._deferred:
             self._publish_deferred()
+
+    def stage(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> tuple[Position, Item | None]:
+        """Stamp and record one event, but do not deliver it yet. Returns where its emitter then stands, and what to queue."""
+        with self.lock:
+            after, state = self._stamp(outlet, source, event, here)
+            plans = self.plans(outlet, type(event))
+            return after, Item(source, event, plans, state, after) if plans else None
 
     def _publish_deferred(self) -> None:
         while self._deferred:
@@ -162,6 +177,8 @@ class Publisher:
             ),
         )  # fmt: skip
         tree.last_event_id = event_id
+        if outlet.log is not None and event.durable:
+            outlet.log.record(event)
         recorded = self.recording.armed or outlet.state is not None
         return after, self.recording.keep(outlet, event) if recorded else None
 
@@ -172,9 +189,9 @@ class Publisher:
     def enqueue(self, tree: Tree, item: Item | Barrier) -> None:
         """Put something into a tree's queue that is stamped already, or needs no stamp."""
         with self.lock:
-            first = tree.put(item)
-        if first is not None:
-            tree.drain(first)
+            my_turn = tree.put(item)
+        if my_turn:
+            tree.drain()
 
     def tell(self, where: Position, event: BaseEvent) -> None:
         """Emit an event of the bus itself: in the run it concerns while that lives, else outside all runs."""
@@ -203,4 +220,6 @@ class Publisher:
     def trees(self) -> list[Tree]:
         """The tree of every run that lives, and the one outside all runs."""
         with self.lock:
-            return list({id(outlet.tree): outlet.tree for outlet in self.outlets.values()}.values())
+            trees = [outlet.tree for outlet in self.outlets.values()]
+            trees += [lane.tree for lane in self.calls.lanes_at_work]  # also of runs that ended without waiting
+            return list({id(tree): tree for tree in trees}.values())

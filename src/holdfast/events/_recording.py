@@ -18,7 +18,7 @@ class Recording:
         """Record an event wherever that is armed. Returns the state that handlers are shown: the run's own first."""
         if self.armed and self.state is None:
             self.state = RuntimeState()
-        states = [state for state in (outlet.state, self.state if self.armed else None) if state is not None]
+        states = [*outlet.states(), *([self.state] if self.armed and self.state is not None else [])]
         for state in states:
             if outlet.entity is not None:
                 state.register(outlet.entity, outlet.tree.root_run_id or "")

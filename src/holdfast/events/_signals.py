@@ -7,11 +7,12 @@ import queue
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TypeVar, cast
 
-from holdfast.errors import FlushTimeoutError, UsageError
+from holdfast.context import Forks
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.events._bus import EventBus
 from holdfast.events._handlers import HandlerFunction
 from holdfast.events.families.signal import (
@@ -52,18 +53,25 @@ class _Watcher:
     def __init__(self, bus: EventBus, wanted: tuple[int, ...], patience: float) -> None:
         self._bus = bus
         self._patience = patience
+        self._generation = Forks.generation
         self._arrived: queue.SimpleQueue[int | None] = queue.SimpleQueue()  # safe inside a signal handler
+        self._noticed: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._announced: set[int] = set()
         self._thread = threading.Thread(target=self._work, name="holdfast-signals", daemon=True)
         self._thread.start()
         self._before: dict[int, Any] = {number: signal.signal(number, self._caught) for number in wanted}
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
-        if number not in self._announced:
+        first = number not in self._announced and self._generation == Forks.generation  # a forked child has no watcher
+        if first:
             self._announced.add(number)
             self._arrived.put(number)
-            return
-        self._announced.discard(number)  # second time: announced, or somebody is impatient
+        else:  # announced, or somebody is impatient
+            self._announced.discard(number)
+            self._noticed.put(number)
+            self._take_effect(number, frame)
+
+    def _take_effect(self, number: int, frame: FrameType | None) -> None:
         before = self._before.get(number)
         if callable(before):
             before(number, frame)
@@ -75,19 +83,38 @@ class _Watcher:
 
     def _work(self) -> None:
         while (number := self._arrived.get()) is not None:
+            teller = threading.Thread(target=self._tell, args=(number,), name="holdfast-signal", daemon=True)
+            teller.start()
+            teller.join(self._patience)
+            if teller.is_alive():
+                log.warning("handlers of %s were still at work after %s s", signal.Signals(number).name, self._patience)
+            self._send_on(number)
+
+    def _send_on(self, number: int) -> None:
+        """Send a signal once more, so that it takes effect: to the main thread, which alone runs signal handlers.
+
+        One that arrives as that thread is about to fall asleep does not wake it; so it is sent until it is noticed.
+        """
+        while not self._noticed.empty():
+            self._noticed.get()  # of one that somebody impatient sent
+        while number in self._announced:
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+            with suppress(queue.Empty):
+                self._noticed.get(timeout=0.2)
+                return
+
+    def _tell(self, number: int) -> None:
+        try:
             self._bus.emit("operating system", EVENTS[number](signum=number))
-            try:
-                self._bus.flush(self._patience)
-            except FlushTimeoutError as error:
-                log.warning("signal %s: %s", signal.Signals(number).name, error)
-            if number in self._announced:
-                os.kill(os.getpid(), number)
+            self._bus.flush(self._patience)
+        except (HoldfastError, SystemExit) as error:
+            log.warning("signal %s could not be told of: %s", signal.Signals(number).name, error)
 
     def stop(self) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
         self._arrived.put(None)
-        self._thread.join()
+        self._thread.join(0.2)  # it may be waiting for a handler that is stuck
 
 
 @contextmanager

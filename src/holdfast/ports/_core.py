@@ -45,10 +45,14 @@ class Channel(Protocol):
 
 
 class Journal(Protocol):
-    """Where the end of a run is made durable. (Events and state join it with the journal stores.)"""
+    """A run tree's way into its store, as far as runs need it."""
 
-    async def commit_end(self, run_id: str, incarnation: int, status: str, reason: str) -> None:
-        """Store the terminal status and its event in one transaction, or raise and store neither."""
+    def record(self, event: Any) -> None:
+        """Take down a durable event of the tree, in the order they are stamped. Must be quick: the bus waits."""
+        ...
+
+    async def commit_end(self, run_id: str, status: str) -> None:
+        """Store what was taken down and the terminal status in one transaction, or raise and store neither."""
         ...
 
 

@@ -108,9 +108,14 @@ class Batch(Struct, frozen=True):
     session: Session
     rows: tuple[Row, ...] = ()
     blobs: tuple[tuple[str, bytes], ...] = ()
-    """large values by the hash of their content; one that is there already is not written again"""
+    """large values by the hash of their content; one that is there already is not written again
+
+    A value is kept while some row or snapshot of a run that listed it spells out its hash.
+    """
     snapshot: Snapshot | None = None
+    """not before the branch's fork, not beyond its head; one at the fork itself hides its parent's"""
     marks: tuple[Mark, ...] = ()
+    """said to be of the session's run and branch, whatever they say themselves; a known id is replaced"""
     status: str | None = None
     """the run's new status, if it changes"""
     hold_until_us: int | None = None
@@ -132,7 +137,8 @@ class JournalStore(Protocol):
         """Take hold of a run, new or known, with the next incarnation and a higher fence.
 
         `owner` names the process' incarnation. Raises RunBusyError while another owner's hold has not run out; the same
-        owner may take over from itself. A known run keeps its `created_us`.
+        owner may take over from itself. A known run keeps its `created_us` and takes the rest from `info`; a new one starts at
+        incarnation 1, on `main`. Raises StorageError if it has no such branch.
         """
         ...
 
@@ -143,8 +149,8 @@ class JournalStore(Protocol):
     async def append(self, batch: Batch) -> None:
         """Store a batch durably. Concurrent batches may share one commit.
 
-        Raises FencedError, storing nothing, if a later session was opened; PositionError if the rows do not follow the
-        branch's head without a gap.
+        Raises FencedError, storing nothing, if a later session was opened or this one closed; PositionError if the rows do
+        not follow the branch's head without a gap. A cancelled `append` may have been stored.
         """
         ...
 
@@ -173,7 +179,10 @@ class JournalStore(Protocol):
     def read(
         self, root_run_id: str, *, branch: str = "main", after: int = 0, upto: int | None = None
     ) -> AsyncIterator[Row]:
-        """Rows of a branch in order, those it shares with its parents included. Holds no more than a page in memory."""
+        """Rows of a branch in order, those it shares with its parents included. Holds no more than a page in memory.
+
+        Raises StorageError if there is no such run or branch, as `last_snapshot` does.
+        """
         ...
 
     async def last_snapshot(
@@ -201,21 +210,22 @@ class JournalStore(Protocol):
     # -- changing shape --------------------------------------------------------------------------------------------
 
     async def fork(self, root_run_id: str, *, branch: str, parent: str, at_seq: int, now_us: int) -> BranchInfo:
-        """Start a branch that shares everything up to `at_seq`. Raises StorageError if the name is taken or the
-        position is not on the parent."""
+        """Start a branch that shares everything up to `at_seq`. Raises StorageError if the name is taken, or the
+        position is not on the parent or was pruned."""
         ...
 
     async def prune(self, root_run_id: str, *, keep_marks: Iterable[str]) -> int:
         """Drop the marks not listed, and rows, snapshots and blobs that no mark, no branch and no resume of a head can
-        need any more. Returns how many bytes were freed. Never touches what a branch stands on."""
+        need any more. Returns how many bytes were freed. Never touches what a branch stands on. A mark that stays follows
+        the nearest one before it that stays too."""
         ...
 
-    async def delete(self, root_run_id: str) -> None:
-        """Forget a run. Raises RunBusyError while somebody holds it."""
+    async def delete(self, root_run_id: str, *, now_us: int) -> None:
+        """Forget a run, known or not. Raises RunBusyError while somebody's hold has not run out."""
         ...
 
     async def aclose(self) -> None:
-        """Finish what is queued and let go of the storage. Twice is fine; the store is not used afterwards."""
+        """Finish what is queued and let go of the storage. Twice is fine; any other use afterwards is a ClosedError."""
         ...
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.context import at, position
 from holdfast.errors import AlreadyFinishedError
+from holdfast.events._mailbox import in_handler
 from holdfast.runs._end import End
 from holdfast.runs._finish import finish, finish_in_thread
 from holdfast.runs._run import Run
@@ -19,12 +20,21 @@ from holdfast.runs._status import RunStatus
 
 async def supervise(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Begin a run, wait until its end is requested, and end it."""
-    if not run.is_ending:
+    in_handler.set(False)  # also when a handler started it
+    if not _is_stillborn(run):
         run.begin()
         position.set(run.place)
+    if not run.is_ending:
         run.spawn_body(body, args)
         await _until_requested(run)
-    await finish(run)
+    with suppress(AlreadyFinishedError):  # its loop was stuck for so long that its parent ended it
+        await finish(run)
+
+
+def _is_stillborn(run: Run) -> bool:
+    """Whether a new run was cancelled before it began: the one end that needs no beginning."""
+    requested = run.ending.requested
+    return run.status is RunStatus.CREATED and requested.done() and requested.result().status is RunStatus.CANCELLED
 
 
 async def _until_requested(run: Run) -> None:
@@ -46,17 +56,15 @@ def drive_in_thread(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -
     try:
         with at(run.place):
             result = body(run, *args)
-    except BaseException as error:
-        failed = isinstance(error, Exception)
-        status, reason = (
-            (RunStatus.FAILED, f"{type(error).__name__}: {error}") if failed else (RunStatus.CANCELLED, repr(error))
-        )
-        run.request_end(End(status, reason, error=error))
-        _finish_unless_given_up(run)
-        if not failed:
-            raise
-    else:
         _await_the_rest(run)
+    except Exception as error:
+        run.request_end(End(RunStatus.FAILED, f"{type(error).__name__}: {error}", error=error))
+        _finish_unless_given_up(run)
+    except BaseException as error:
+        run.request_end(End(RunStatus.CANCELLED, repr(error), error=error))
+        _finish_unless_given_up(run)
+        raise
+    else:
         run.request_end(End(RunStatus.COMPLETED, result=result))
         _finish_unless_given_up(run)
     return run.result()
@@ -77,4 +85,13 @@ def _await_the_rest(run: Run) -> None:
 
 def start_supervisor(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> asyncio.Task[None]:
     """The run's supervisor, as a task on the running loop. The runtime keeps it until it is done."""
-    return asyncio.create_task(supervise(run, body, args), name=f"holdfast-run-{run.name or run.id}")
+    task = asyncio.create_task(supervise(run, body, args), name=f"holdfast-run-{run.name or run.id}")
+    task.add_done_callback(lambda task: _end_unsupervised(run) if task.cancelled() else None)
+    return task
+
+
+def _end_unsupervised(run: Run) -> None:
+    """A supervisor that is cancelled before its first turn never runs: its loop is leaving, so end the run here."""
+    if not run.ending.entered:
+        run.cancel("its event loop is shutting down")
+        finish_in_thread(run)

@@ -7,15 +7,15 @@ meanwhile, as `asyncio.run` does to every task when it leaves: the parts go on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.context import at
-from holdfast.errors import FlushTimeoutError, RunUnrecordedError
+from holdfast.errors import RunUnrecordedError
 from holdfast.events.families.resource import ResourceReleaseFailedEvent
 from holdfast.logs import get_logger
-from holdfast.ports import Lease
 from holdfast.runs._end import End
 from holdfast.runs._holdings import Holding
 from holdfast.runs._run import Run
@@ -29,10 +29,11 @@ async def finish(run: Run) -> None:
     end = run.ending.enter_door()
     await _stop_work(run, end)
     await _release_leases(run)
+    enter_status = run.stage_end(end)
     problem = await _commit(run, end)
     if problem is None:
-        run.end_as(end)
-        await _drain_handlers(run)
+        enter_status()
+    await _drain_handlers(run)
     await _close_channels(run, end)
     _tell_log(run, end)
     run.drop(end, problem)
@@ -40,14 +41,14 @@ async def finish(run: Run) -> None:
 
 def finish_in_thread(run: Run) -> None:
     """`finish` for a run that a plain thread drives: without a loop when there is nothing to wait for."""
-    tree = run.outlet.tree
-    if not run.holdings.is_empty or run.host.journal is not None or tree.lanes or tree.queue:
+    bus = run.host.event_bus
+    if not run.holdings.is_empty or run.journal is not None or not (run.born_in_handler or bus.is_settled(run.outlet)):
         run.host.loop_thread.submit(finish(run)).result()
         return
     end = run.ending.enter_door()
     run.holdings.close_to("work", "leases")
-    run.end_as(end)
-    if tree.lanes or tree.queue:
+    run.stage_end(end)()
+    if not run.born_in_handler and not bus.is_settled(run.outlet):
         run.host.loop_thread.submit(_drain_handlers(run)).result()
     _tell_log(run, end)
     run.drop(end)
@@ -78,45 +79,23 @@ async def _release_leases(run: Run) -> None:
     """Part 2: give everything back, newest first. What cannot be given back is listed by the runtime."""
     run.holdings.close_to("leases")
     for lease in run.holdings.leases:
-        problem = await _release(run, lease)
+        problem = await _carry_out(run, partial(run.release, lease))
         if problem is None:
             continue
         log.error("run %s could not release %s %s: %s", run.id, lease.kind, lease.name, problem)
         run.host.keep(Holding(lease.kind, lease.name, run.id))
+        told = {"error": str(problem), "error_type": type(problem).__name__}
         with at(run.place):
-            run.tell(
-                ResourceReleaseFailedEvent,
-                kind=lease.kind,
-                resource=lease.name,
-                error=str(problem),
-                error_type=type(problem).__name__,
-            )
+            run.tell(ResourceReleaseFailedEvent, kind=lease.kind, resource=lease.name, **told)
 
 
-async def _release(run: Run, lease: Lease) -> BaseException | None:
-    """Release one lease, once more if a shutting-down loop cancelled the first try. Returns what went wrong."""
-    for _ in range(2):
-        with at(run.place):
-            task = asyncio.ensure_future(run.release(lease))
-        await settle([task], run.host.clock, run.host.grace)
-        if not task.done():
-            task.cancel()
-            return TimeoutError(f"its release took longer than {run.host.grace} seconds")
-        if not task.cancelled():
-            return task.exception()
-    return RuntimeError("its release was cancelled twice")
-
-
-async def _commit(run: Run, end: End) -> BaseException | None:
+async def _commit(run: Run, end: End) -> RunUnrecordedError | None:
     """Part 3: make the end durable. If that fails nothing is said to have ended, and recovery owns the run."""
-    journal = run.host.journal
-    if journal is None:
+    if run.journal is None:
         return None
-    task = asyncio.ensure_future(journal.commit_end(run.id, run.incarnation, end.status, end.reason))
-    await settle([task], run.host.clock, run.host.grace)
-    if task.done() and not task.cancelled() and task.exception() is None:
+    cause = await _carry_out(run, partial(run.journal.commit_end, run.id, end.status))
+    if cause is None:
         return None
-    cause = task.exception() if task.done() and not task.cancelled() else TimeoutError("the journal did not answer")
     problem = RunUnrecordedError(
         f"run {run.id} ended as {end.status}, but the journal could not be written ({cause}); "
         f"its stored status is unchanged and recovery will take it up"
@@ -127,23 +106,34 @@ async def _commit(run: Run, end: End) -> BaseException | None:
 
 async def _drain_handlers(run: Run) -> None:
     """Part 4: let the handlers finish with the run's last events."""
-    task = asyncio.ensure_future(run.host.event_bus.flush_run(run.outlet, run.host.grace))
-    await settle([task], run.host.clock, run.host.grace)
-    if not task.done():
-        task.cancel()
-    elif not task.cancelled() and isinstance(error := task.exception(), FlushTimeoutError):
-        log.warning("handlers of run %s: %s", run.id, error)
+    if run.born_in_handler:
+        return
+    problem = await _carry_out(run, partial(run.host.event_bus.flush_run, run.outlet, None))
+    if problem is not None:
+        log.warning("handlers of run %s were still at work when it ended: %s", run.id, problem)
 
 
 async def _close_channels(run: Run, end: End) -> None:
     """Part 5: send the last frames and close the streams."""
     for channel in run.holdings.channels:
-        task = asyncio.ensure_future(channel.close(end.status))
-        await settle([task], run.host.clock, run.host.grace)
+        problem = await _carry_out(run, partial(channel.close, end.status))
+        if problem is not None:
+            log.error("a stream of run %s could not be closed", run.id, exc_info=problem)
+
+
+async def _carry_out(run: Run, call: Callable[[], Coroutine[Any, Any, object]]) -> BaseException | None:
+    """Do one thing within the grace, once more if a shutting-down loop cut off the first try. Returns what went wrong."""
+    grace = run.host.grace
+    for _ in range(2):
+        with at(run.place):
+            task = asyncio.ensure_future(call())
+        await settle([task], run.host.clock, grace)
         if not task.done():
             task.cancel()
-        elif not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a stream of run %s could not be closed", run.id, exc_info=error)
+            return TimeoutError(f"it did not answer: it took longer than {grace} seconds")
+        if not task.cancelled():
+            return task.exception()
+    return RuntimeError("it was cancelled twice")
 
 
 def _tell_log(run: Run, end: End) -> None:

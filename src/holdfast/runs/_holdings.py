@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from holdfast.context import is_async_callable
 from holdfast.errors import RunEndedError
 from holdfast.ports import Channel, Lease
+from holdfast.threads import ThreadPool
 
 if TYPE_CHECKING:
     from holdfast.runs._run import Run
@@ -29,13 +33,17 @@ class Holding(Struct, frozen=True):
 class CallbackLease:
     """A lease made of a function, sync or async, that gives the thing back."""
 
-    def __init__(self, kind: str, name: str, release: Callable[[], object]) -> None:
+    def __init__(self, kind: str, name: str, release: Callable[[], object], threads: ThreadPool) -> None:
         self.kind = kind
         self.name = name
         self._release = release
+        self._threads = threads
 
     async def release(self) -> None:
-        given_back = self._release()
+        if is_async_callable(self._release):
+            given_back = self._release()
+        else:  # in a thread: it may block, and must not take longer than the run has
+            given_back = await asyncio.wrap_future(self._threads.submit(copy_context(), self._release))
         if inspect.isawaitable(given_back):
             await given_back
 

@@ -14,11 +14,12 @@ from msgspec import Struct
 
 from holdfast.clock import Clock
 from holdfast.context import Position, at, position
-from holdfast.errors import RunEndedError, SyncInAsyncError, WrongLoopError
+from holdfast.errors import IllegalTransitionError, RunEndedError, SyncInAsyncError, WrongLoopError
 from holdfast.events._base import BaseEvent
 from holdfast.events._bus import EventBus
 from holdfast.events._delivery import Outlet
 from holdfast.events._handlers import DependsOn, HandlerFunction
+from holdfast.events._mailbox import in_handler
 from holdfast.events._stamping import EventSource
 from holdfast.events._state import RuntimeState
 from holdfast.events.families.resource import ResourceAcquiredEvent, ResourceReleasedEvent
@@ -49,7 +50,6 @@ class RunHost(Protocol):
     threads: ThreadPool
     loop_thread: LoopThread
     grace: float
-    journal: Journal | None
 
     def new_id(self) -> str: ...
     def forget(self, run: Run) -> None: ...
@@ -82,7 +82,10 @@ class Run:
         entity: Entity | None = None,
         record: bool = False,
         resume: RunRef | None = None,
+        journal: Journal | None = None,
     ) -> None:
+        if resume is not None:
+            check_transition(resume.run_id, resume.status, RunStatus.RUNNING)
         self.id = resume.run_id if resume else host.new_id()
         self.name = name
         self.parent = parent
@@ -95,22 +98,28 @@ class Run:
         """Who its own events come from: the flow, crew or agent it runs, or the run itself."""
         self.holdings = Holdings(self.id, name)
         self.ending = Ending(self.id)
+        self.born_in_handler = host.event_bus.is_in_handler()
+        """Started by a handler: its end cannot wait for handlers, one of which waits for it."""
         self.is_watched = False
         """Whether anybody waits for the result, so that an error need not be logged as well."""
         self._status = resume.status if resume else RunStatus.CREATED
         self._status_lock = threading.RLock()
-        self._waiting = 0
+        self._waiting: dict[str | None, int] = {}
         self._resumed: Future[None] | None = None
         self._body: Step | None = None
         self._body_result: Any = None
+        self._body_over = False
         if parent is not None:
             parent.holdings.add_child(self)
+        self.journal: Journal | None = journal or (parent.journal if parent else None)
+        """Where the tree is written down, if it is."""
         self.outlet: Outlet = host.event_bus.open_outlet(
             self.id,
             parent=parent.outlet if parent else None,
             loop=loop,
             entity=entity or RunEntity(self.id, name),
             state=RuntimeState() if record else None,
+            log=journal,
             sequence=resume.sequence if resume else 0,
         )
         here = position.get() if parent is not None else Position()
@@ -192,7 +201,7 @@ class Run:
     # -- status ----------------------------------------------------------------------------------------------------
 
     def _advance(self, target: RunStatus, event_type: type[BaseEvent], **payload: Any) -> None:
-        """Write the status: the only place that does. Checked against the table, told in the same breath."""
+        """Write the status, checked against the table and told in the same breath. (`stage_end` writes the last one.)"""
         with self._status_lock:
             source = self._status
             check_transition(self.id, source, target)
@@ -203,33 +212,43 @@ class Run:
         """Enter `running`. Its driver calls this."""
         self._advance(RunStatus.RUNNING, RunStartedEvent, name=self.name, incarnation=self.incarnation)
 
-    def end_as(self, end: End) -> None:
-        """Enter a terminal status. `finish()` calls this."""
-        if end.status is RunStatus.COMPLETED:
-            self._advance(end.status, RunCompletedEvent, reason=end.reason, result=end.result)
-        elif end.status is RunStatus.FAILED:
-            error = end.error
-            self._advance(
-                end.status,
-                RunFailedEvent,
-                reason=end.reason,
-                error=str(error) if error else end.reason,
-                error_type=type(error).__name__ if error else "",
-            )
-        else:
-            self._advance(end.status, RunCancelledEvent, reason=end.reason)
+    def stage_end(self, end: End) -> Callable[[], None]:
+        """Stamp the event of the run's end and have it recorded. The returned function writes the status and tells of it.
+
+        In between, `finish()` makes both durable in one transaction.
+        """
+        source = self._status
+        check_transition(self.id, source, end.status)
+        event_type, payload = _end_event(end)
+        with at(self.place):
+            tell = self.host.event_bus.stage(self.speaker, event_type, {"from_status": source.value, **payload})
+            self.place = position.get()
+
+        def enter() -> None:
+            with self._status_lock:
+                self._status = end.status
+            tell()
+
+        return enter
 
     def pause(self, reason: str = "") -> None:
         """Let steps in flight finish and start no others until `resume()`."""
         with self._status_lock:
+            check_transition(self.id, self._status, RunStatus.PAUSED)
+            self._resumed = Future()  # before it is told of: a handler may resume at once
             self._advance(RunStatus.PAUSED, RunPausedEvent, reason=reason)
-            self._resumed = Future()
 
     def resume(self, reason: str = "") -> None:
         """Go on after `pause()`."""
         with self._status_lock:
-            self._advance(RunStatus.RUNNING, RunResumedEvent, reason=reason)
+            check_transition(self.id, self._status, RunStatus.RUNNING)
+            if self._status is not RunStatus.PAUSED:
+                raise IllegalTransitionError(
+                    f"run {self.id} is {self._status} and cannot be resumed; only a paused run can"
+                )
             gate, self._resumed = self._resumed, None
+            self._advance(RunStatus.RUNNING, RunResumedEvent, reason=reason)
+            self._note_waiting(0, reason)
         if gate is not None:
             gate.set_result(None)
 
@@ -248,12 +267,17 @@ class Run:
             self._note_waiting(-1, reason)
 
     def _note_waiting(self, change: int, reason: str = "") -> None:
-        """Bring the status in line with what the steps do."""
+        """Bring the status in line with what the steps do. A step may wait for several things at once."""
         with self._status_lock:
-            self._waiting += change
+            if change:
+                waiter = position.get().step_id
+                self._waiting[waiter] = self._waiting.get(waiter, 0) + change
+                if not self._waiting[waiter]:
+                    del self._waiting[waiter]
             if self.ending.entered:
                 return
-            all_wait = 0 < len(self.holdings.steps) <= self._waiting
+            steps = self.holdings.steps
+            all_wait = bool(steps) and all(step.id in self._waiting for step in steps)
             if all_wait and self._status is RunStatus.RUNNING:
                 self._advance(RunStatus.WAITING, RunWaitingEvent, reason=reason)
             elif not all_wait and self._status is RunStatus.WAITING:
@@ -282,30 +306,30 @@ class Run:
         self._note_waiting(0)
         context = copy_context()
         context.run(position.set, self._here())
+        context.run(in_handler.set, False)  # a step is no handler, also when a handler starts it
         step.start(context)
         return step
 
     def step_ended(self, step: Step, result: Any, error: BaseException | None) -> None:
         """A step's last words: a failure fails the run; after the last one it completes."""
+        if step is self._body:  # before it is removed: a child that ends just now must see one or the other
+            self._body_result, self._body_over = result, True
         self.holdings.remove_step(step)
-        if step is self._body:
-            self._body_result = result
         if error is None or not step.fails_run or isinstance(error, RunEndedError):
             self._note_waiting(0)
         elif isinstance(error, Exception):
             self.request_end(End(RunStatus.FAILED, f"{type(error).__name__}: {error}", error=error))
         else:
             self.request_end(End(RunStatus.CANCELLED, f"step {step.name} was cancelled"))
-        self._complete_if_quiet(step)
+        self._complete_if_quiet()
 
     def child_ended(self, child: Run) -> None:
         """A child run's last words."""
         self.holdings.remove_child(child)
-        self._complete_if_quiet(None)
+        self._complete_if_quiet()
 
-    def _complete_if_quiet(self, last: Step | None) -> None:
-        body = self._body
-        if body is not None and (body is last or body.over.done()) and not self.holdings.at_work:
+    def _complete_if_quiet(self) -> None:
+        if self._body_over and not self.holdings.at_work:
             self.request_end(End(RunStatus.COMPLETED, result=self._body_result))
 
     # -- holding ---------------------------------------------------------------------------------------------------
@@ -318,7 +342,7 @@ class Run:
 
     def hold(self, kind: str, name: str, release: Callable[[], object]) -> Lease:
         """Own something that `release()`, sync or async, gives back."""
-        lease = CallbackLease(kind, name, release)
+        lease = CallbackLease(kind, name, release, self.host.threads)
         self.own(lease)
         return lease
 
@@ -395,3 +419,16 @@ class Run:
         if end.status is not RunStatus.COMPLETED:
             raise_end(self.id, self.name, end)
         return end.result
+
+
+def _end_event(end: End) -> tuple[type[BaseEvent], dict[str, Any]]:
+    """The event that tells of an end, and its payload."""
+    if end.status is RunStatus.COMPLETED:
+        return RunCompletedEvent, {"reason": end.reason, "result": end.result}
+    if end.status is RunStatus.CANCELLED:
+        return RunCancelledEvent, {"reason": end.reason}
+    error = end.error
+    told = (
+        {"error": str(error), "error_type": type(error).__name__} if error else {"error": end.reason, "error_type": ""}
+    )
+    return RunFailedEvent, {"reason": end.reason, **told}

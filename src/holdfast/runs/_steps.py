@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
-from holdfast.context import Position, position
+from holdfast.context import Position, is_async_callable, position
 from holdfast.errors import RunEndedError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.step import (
@@ -50,7 +49,12 @@ class Step:
         self._result: Future[Any] = Future()
 
     def __await__(self) -> Generator[Any, None, Any]:
-        return asyncio.shield(asyncio.wrap_future(self._result)).__await__()
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> Any:
+        if not self.over.done():
+            await asyncio.wait({asyncio.wrap_future(self.over)})  # cancelling the wait leaves the step alone
+        return self._result.result()
 
     def start(self, context: Context) -> None:
         """Begin, inside `context`. From any thread."""
@@ -60,9 +64,16 @@ class Step:
             self._loop.call_soon_threadsafe(self._begin, context)
 
     def _begin(self, context: Context) -> None:
+        if self._cancelled:  # before it began
+            self._settle(error=asyncio.CancelledError())
+            return
         self._task = self._loop.create_task(self._work(), name=f"holdfast-{self.name}", context=context)
-        if self._cancelled:
-            self._task.cancel()
+        self._task.add_done_callback(self._settle_unstarted)
+
+    def _settle_unstarted(self, task: asyncio.Task[None]) -> None:
+        """A task that is cancelled before its first turn never runs: say for it that it is over."""
+        if task.cancelled():
+            self._settle(error=asyncio.CancelledError())
 
     async def _work(self) -> None:
         run, here = self.run, position.get()
@@ -79,20 +90,24 @@ class Step:
             self._settle(error=error)
         except BaseException as error:  # KeyboardInterrupt, SystemExit: the run ends, and so does the program
             self._settle(error=error)
-            raise
+            if not run.host.loop_thread.is_current():  # there it would only end the thread
+                raise
         else:
             self._say(StepCompletedEvent)
             self._settle(result)
 
     async def _execute(self) -> Any:
-        if inspect.iscoroutinefunction(self._call):
+        if is_async_callable(self._call):
             return await self._call(*self._args)
         self._thread = self.run.host.threads.submit(copy_context(), self._call, *self._args)
         waiter = asyncio.wrap_future(self._thread)
+        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may come when nobody looks
         while not waiter.done():
             try:
                 await asyncio.wait({waiter})
             except asyncio.CancelledError:
+                if self.over.done():  # given up
+                    raise
                 self._cancelled = True  # a thread cannot be stopped: wait for it; finish() gives it up in time
         if self._cancelled:
             waiter.exception()  # its outcome came too late to count
@@ -112,7 +127,6 @@ class Step:
             self._result.set_result(result)
         else:
             self._result.set_exception(error)
-        self._task = None
         self.run.step_ended(self, result, error)
         self.over.set_result(None)
 
@@ -128,6 +142,8 @@ class Step:
         if self._thread is not None:
             self.run.host.disown(self.run.id, self.name, self._thread)
         self._settle(error=RunEndedError(f"step {self.name} did not stop in time and was given up"))
+        if self._thread is not None:
+            self.cancel()  # nobody waits for the thread any more
 
 
 class Body(Step):

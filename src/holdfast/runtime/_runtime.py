@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
-import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.context import Forks, current_run_id
-from holdfast.errors import RuntimeClosedError, SyncInAsyncError
+from holdfast.context import Forks, current_run_id, is_async_callable
+from holdfast.errors import AlreadyFinishedError, RuntimeClosedError, SyncInAsyncError, UsageError
 from holdfast.events._bus import EventBus
 from holdfast.ids import IdFactory, new_id
 from holdfast.ports import Entity, Journal
@@ -41,12 +41,10 @@ class Runtime:
         clock: Clock | None = None,
         ids: IdFactory = new_id,
         grace: float = 10.0,
-        journal: Journal | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.new_id: IdFactory = ids
         self.grace = grace
-        self.journal = journal
         self.loop_thread = LoopThread()
         self.threads = ThreadPool()
         self.event_bus = EventBus(clock=self.clock, ids=ids, loop_thread=self.loop_thread)
@@ -71,14 +69,20 @@ class Runtime:
         record: bool = False,
         entity: Entity | None = None,
         resume: RunRef | None = None,
+        journal: Journal | None = None,
     ) -> Run:
         """Start a run on the running loop and return it at once; `await` it for the result of `body(run, *args)`.
 
         Called inside a run, it starts a child of that run. A `body` that is no async function runs in a thread.
         `record=True` keeps the events of this run's tree while it lives. `resume` goes on with a failed run under its
-        next incarnation.
+        next incarnation. `journal` takes down what the run's tree does and makes its end durable.
         """
-        run = self._make(name, asyncio.get_running_loop(), record, entity, resume)
+        loop = asyncio._get_running_loop()
+        if loop is None:
+            raise UsageError(
+                "start() needs a running event loop; from plain code use run(), which waits for the result"
+            )
+        run = self._make(loop, name, record, entity, resume, journal)
         self._supervise(run, body, args)
         return run
 
@@ -88,9 +92,8 @@ class Runtime:
         try:
             return await run
         except asyncio.CancelledError:
-            if not run.status.is_terminal:
-                run.cancel("the task that waited for it was cancelled")
-                await _patiently(run)
+            run.cancel("the task that waited for it was cancelled")
+            await _patiently(run)
             raise
 
     def run(self, body: Body, *args: Any, **options: Any) -> Any:
@@ -106,27 +109,33 @@ class Runtime:
             )
         if in_loop:
             return self.loop_thread.submit(self.arun(body, *args, **options)).result()
-        if inspect.iscoroutinefunction(body):
+        if is_async_callable(body):
             return asyncio.run(self.arun(body, *args, **options))
-        run = self._make(
-            options.get("name", ""), None, options.get("record", False), options.get("entity"), options.get("resume")
-        )
+        run = self._make(None, **options)
         return drive_in_thread(run, body, args)
 
     def _make(
         self,
-        name: str,
         loop: asyncio.AbstractEventLoop | None,
-        record: bool,
-        entity: Entity | None,
-        resume: RunRef | None,
+        name: str = "",
+        record: bool = False,
+        entity: Entity | None = None,
+        resume: RunRef | None = None,
+        journal: Journal | None = None,
     ) -> Run:
         self._check_process()
         with self._lock:
             if self._closed:
                 raise RuntimeClosedError("this Runtime was closed and starts no more runs; make another one")
             run = Run(
-                self, name=name, parent=self.current_run(), loop=loop, entity=entity, record=record, resume=resume
+                self,
+                name=name,
+                parent=self.current_run(),
+                loop=loop,
+                entity=entity,
+                record=record,
+                resume=resume,
+                journal=journal,
             )
             self._runs[run.id] = run
         return run
@@ -179,6 +188,16 @@ class Runtime:
 
     # -- ending ----------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Within the block the runtime is as new and open; afterwards it is as it was before."""
+        before, self._closed = self._closed, False
+        try:
+            with self.event_bus.isolated():
+                yield
+        finally:
+            self._closed = before
+
     async def aclose(self) -> None:
         """Cancel every run on this loop and elsewhere, wait until nothing is left, and refuse new ones. Twice is fine."""
         await asyncio.to_thread(self.close)
@@ -204,9 +223,12 @@ class Runtime:
 
     def _outlast(self, run: Run) -> None:
         """Wait for the end of a run; end it from here if its own thread is stuck."""
-        done, _ = concurrent.futures.wait([run.ending.done], self.grace)
-        if not done and not run.ending.entered:
-            self.loop_thread.submit(finish(run)).result()
+        while not concurrent.futures.wait([run.ending.done], self.grace).done:
+            if not run.ending.entered:
+                with suppress(AlreadyFinishedError):  # it came to its door by itself just now
+                    self.loop_thread.submit(finish(run)).result()
+            elif run.loop is not None and run.loop.is_closed():
+                return  # its loop went away in the middle of the end
 
     def __enter__(self) -> Self:
         return self

@@ -18,7 +18,7 @@ def isolated_runtime() -> Iterator[Runtime]:
     """
     runtime = default_runtime()
     before = runtime.inventory()
-    with at(OUTSIDE), runtime.event_bus.isolated():
+    with at(OUTSIDE), runtime.isolated():
         yield runtime
         runtime.event_bus.flush()
     left = [holding for holding in runtime.inventory() if holding not in before]

@@ -1,0 +1,32 @@
+"""The fields of a state."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+
+from holdfast.deltas._kinds import is_model, model_reader
+from holdfast.errors import UsageError
+
+
+def fields_of(state: object) -> dict[str, object]:
+    """The live values of a state's fields, by name, in a new dict.
+
+    A pydantic model gives its fields and extras without private and excluded ones, a dataclass or a msgspec struct its
+    fields, a dict its items. Raises UsageError for anything else, and for a dict with a key that is not text.
+    """
+    if isinstance(state, dict):
+        if strange := [key for key in state if not isinstance(key, str)]:
+            raise UsageError(f"the fields of a state are named by text, not by {strange[0]!r}")
+        return dict(state)
+    kind = type(state)
+    if is_model(kind):
+        return model_reader(kind)(state)
+    if isinstance(state, msgspec.Struct):
+        values = {name: getattr(state, name) for name in state.__struct_fields__}
+        return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+    if dataclasses.is_dataclass(state) and not isinstance(state, type):
+        names = [field.name for field in dataclasses.fields(state)]
+        return {name: getattr(state, name) for name in names if hasattr(state, name)}
+    raise UsageError(f"a state is a pydantic model, a dataclass, a msgspec struct or a dict, not a {kind.__name__}")

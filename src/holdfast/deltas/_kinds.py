@@ -1,0 +1,155 @@
+"""What a value is to a delta: an atom, a container, a thing with fields, or something that can only be dumped."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from operator import attrgetter
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from holdfast import serde
+from holdfast.errors import NotStorableError
+
+ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date, time, timedelta, Decimal, UUID})
+"""Types of immutable values that are shared as they are."""
+
+ZONED = frozenset({datetime, time})
+"""Atoms that may carry a zone, which is stored as its offset."""
+
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+_SERIALIZERS = frozenset({"PlainSerializer", "WrapSerializer", "SerializeAsAny"})
+
+
+class Refusal(Exception):
+    """A value cannot be stored; the walk back up adds where it sits, and its boundary makes a NotStorableError of it."""
+
+    def __init__(self, kind: str, hint: str = "", below: str = "") -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.hint = hint
+        self.below = below
+        self.parts: list[object] = []
+
+
+class Reading:
+    """How a kind of object is seen as a builtin container.
+
+    `read` gives exactly what is stored; `glance` may show more, but equals `read` whenever it equals the kept copy.
+    """
+
+    __slots__ = ("glance", "keyed", "read")
+
+    def __init__(self, read: Callable[[Any], Any], glance: Callable[[Any], Any] | None = None, *, keyed: bool) -> None:
+        self.read = read
+        self.glance = glance or read
+        self.keyed = keyed
+        """Its keys are names of fields: their order says nothing."""
+
+
+def is_leaf(kind: type) -> bool:
+    """Whether values of this kind are immutable and stand for one plain value."""
+    return kind in ATOMS or issubclass(kind, Enum | PurePath)
+
+
+_known: WeakKeyDictionary[type, Reading] = WeakKeyDictionary()
+
+
+def reading_of(kind: type) -> Reading:
+    """How to read objects of this kind, which is neither a leaf nor exactly a builtin container."""
+    reading = _known.get(kind)
+    if reading is None:
+        reading = _known[kind] = _find_reading(kind)
+    return reading
+
+
+def _find_reading(kind: type) -> Reading:
+    if issubclass(kind, msgspec.Struct):
+        return _dumped() if kind.__struct_config__.array_like else _struct(kind)
+    if is_model(kind):
+        return _dumped() if _has_own_form(kind) else _model(kind)
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind)
+    for base in _CONTAINERS:
+        if issubclass(kind, base):
+            return Reading(base, keyed=False)
+    return _dumped()
+
+
+def is_model(kind: type) -> bool:
+    """Whether this is a pydantic model, which is not imported here."""
+    return isinstance(getattr(kind, "model_fields", None), dict) and hasattr(kind, "model_dump")
+
+
+def model_reader(kind: Any) -> Callable[[Any], dict[str, object]]:
+    """Make what reads a model's fields and extras, but neither private nor excluded ones."""
+    names = [name for name, field in kind.model_fields.items() if not getattr(field, "exclude", None)]
+
+    def read(model: Any) -> dict[str, object]:
+        present = model.__dict__
+        fields = {name: present[name] for name in names if name in present}
+        return fields | (getattr(model, "__pydantic_extra__", None) or {})
+
+    return read
+
+
+def _has_own_form(kind: Any) -> bool:
+    """Whether a model decides itself how it is written, so that its fields do not tell."""
+    if getattr(kind, "__pydantic_root_model__", False):
+        return True
+    decorators = getattr(kind, "__pydantic_decorators__", None)
+    if any(getattr(decorators, name, None) for name in ("field_serializers", "model_serializers", "computed_fields")):
+        return True
+    metadata = [item for field in kind.model_fields.values() for item in getattr(field, "metadata", ())]
+    return any(type(item).__name__ in _SERIALIZERS for item in metadata)
+
+
+def _model(kind: Any) -> Reading:
+    bare = not any(getattr(field, "exclude", None) for field in kind.model_fields.values())
+    open_ended = getattr(kind, "model_config", {}).get("extra") == "allow"
+    return Reading(model_reader(kind), attrgetter("__dict__") if bare and not open_ended else None, keyed=True)
+
+
+def _struct(kind: type[msgspec.Struct]) -> Reading:
+    names = tuple(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+    config = kind.__struct_config__
+    tagged: dict[str, Any] = {} if config.tag is None else {str(config.tag_field): config.tag}
+
+    def read(struct: msgspec.Struct) -> dict[str, object]:
+        values = ((stored, getattr(struct, name)) for stored, name in names)
+        return tagged | {stored: value for stored, value in values if value is not msgspec.UNSET}
+
+    as_named = not tagged and kind.__struct_fields__ == kind.__struct_encode_fields__
+    return Reading(read, msgspec.structs.asdict if as_named else None, keyed=True)
+
+
+def _dataclass(kind: Any) -> Reading:
+    names = tuple(field.name for field in dataclasses.fields(kind))
+
+    def read(instance: object) -> dict[str, object]:
+        return {name: getattr(instance, name) for name in names if hasattr(instance, name)}
+
+    return Reading(read, attrgetter("__dict__") if kind.__dictoffset__ else None, keyed=True)
+
+
+def _dumped() -> Reading:
+    return Reading(_dump, keyed=False)
+
+
+def _dump(value: object) -> Any:
+    """What serde makes of a value. It is compared as such, so that a change inside it is seen."""
+    if isinstance(value, bytearray | memoryview):
+        raise Refusal(type(value).__name__, "it can change unseen: store bytes")
+    try:
+        return serde.to_plain(value)
+    except NotStorableError as error:
+        raise Refusal(error.type_name, below=error.path[1:]) from error
+    except RecursionError as error:
+        raise Refusal(type(value).__name__, "it contains itself") from error

@@ -1,0 +1,67 @@
+"""A kept copy of a state, which tells what a step changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from holdfast.deltas._compare import Comparison, Exact, Fast
+from holdfast.deltas._delta import Delta
+from holdfast.deltas._paths import MISSING
+from holdfast.deltas._tree import copy, plain_of
+from holdfast.deltas._walk import GROWING, Walk, extent_of
+
+
+def plain(fields: Mapping[str, object]) -> dict[str, Any]:
+    """The plain form of a state given as its fields. Raises NotStorableError, naming the path."""
+    return {name: plain_of(value, (name,)) for name, value in fields.items()}
+
+
+class Shadow:
+    """A copy of a state's containers, sharing its leaves, to compare the live state with.
+
+    `append_only` names fields whose lists, or texts, only grow: of these nothing is kept but the length, so a change to an
+    item that was there before is not seen. Should such a field shrink or hold something else, it is written as a whole.
+    """
+
+    def __init__(self, state_fields: Mapping[str, object], *, append_only: frozenset[str] = frozenset()) -> None:
+        self._append_only = sorted(append_only)
+        self._fields: dict[str, Any] = {}
+        self._growing: dict[str, Any] = {}
+        for name, value in state_fields.items():
+            copied = copy(value, (name,))
+            if name not in append_only:
+                self._fields[name] = copied
+            else:
+                self._growing[name] = extent_of(copied) if type(copied) in GROWING else copied
+
+    def diff(self, current_fields: Mapping[str, object]) -> Delta:
+        """Return what changed since the last call, or since the beginning, and move on to the current state.
+
+        No change in place is missed, at any depth, but for one kind: inside a container, a value that is replaced by one
+        that is equal but of another type (1, True, 1.0, -0.0), and keys that change only their order. `check` sees these.
+
+        Raises NotStorableError, naming the path, when the state holds something that cannot be stored; nothing has moved
+        then.
+        """
+        return Delta(self._walk(current_fields, Fast()).finish())
+
+    def check(self, current_fields: Mapping[str, object]) -> Delta:
+        """Return what `diff` missed, exact to the stored byte, and move on. As dear as writing the state: for snapshots."""
+        return Delta(self._walk(current_fields, Exact()).finish())
+
+    def _walk(self, current_fields: Mapping[str, object], comparison: Comparison) -> Walk:
+        walk = Walk(comparison)
+        fields = dict(current_fields)
+        for name in self._append_only:
+            new: Any = fields.pop(name, MISSING)
+            old = self._growing.get(name, MISSING)
+            if type(new) in GROWING:
+                walk.compare_extent(old, new, (name,), partial(self._growing.__setitem__, name))
+            elif new is not MISSING:
+                walk.compare(old, new, (name,), partial(self._growing.__setitem__, name))
+            elif old is not MISSING:
+                walk.delete((name,), partial(self._growing.pop, name))
+        walk.compare_fields(self._fields, fields, ())
+        return walk

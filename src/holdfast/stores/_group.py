@@ -1,0 +1,223 @@
+"""Group commit: many writers, one transaction, one fsync, and no thread in between when there is no need for one.
+
+A blocking writer queues its work and waits for its turn; whoever has the turn commits everything queued, so those who
+waited find theirs done. An awaiting writer that is alone commits on the spot; otherwise one thread, started when needed
+and gone when idle, takes the turn for all of them and wakes each loop once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from holdfast.errors import StoreUnavailableError
+
+T = TypeVar("T")
+
+IDLE_SECONDS = 2.0
+INLINE_SECONDS = 0.001
+"""A commit that takes longer would be felt by everything else on the loop."""
+_SMOOTHING = 0.2
+
+
+class BusyError(Exception):
+    """Somebody else's transaction is in the way. Raised by an impatient commit that has changed nothing."""
+
+
+class Waiter(Generic[T]):
+    """A task that waits on its loop for something done elsewhere."""
+
+    __slots__ = ("_future", "loop")
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[T] = self.loop.create_future()
+
+    async def wait(self) -> T:
+        return await self._future
+
+    def settle(self, result: T | None, error: BaseException | None) -> None:
+        """On its own loop only."""
+        if self._future.done():
+            return  # whoever waited was cancelled
+        if error is not None:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(result)  # type: ignore[arg-type]
+
+
+class Pending(Generic[T]):
+    """One piece of work for a transaction, and what became of it."""
+
+    __slots__ = ("done", "error", "result", "waiter", "work")
+
+    def __init__(self, work: Callable[[Any], T], waiter: Waiter[T] | None = None) -> None:
+        self.work = work
+        self.waiter = waiter
+        self.done = False
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def outcome(self) -> T:
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]
+
+
+Commit = Callable[[Sequence[Pending[Any]], bool], None]
+"""Carry out all of it in one transaction and note each one's result or error. Patient: waits for other processes; else raises
+BusyError at once, having done nothing."""
+
+
+class GroupWriter:
+    """The queue, the turn and the thread."""
+
+    def __init__(self, commit: Commit, name: str) -> None:
+        self._commit = commit
+        self._name = name
+        self.reset()
+
+    def reset(self) -> None:
+        """Start with nothing queued: after a fork the threads that queued it are in the parent."""
+        self._queue: deque[Pending[Any]] = deque()
+        self._turn = threading.Lock()
+        self._life = threading.Lock()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._rung = False
+        self._thread: threading.Thread | None = None
+        self._smoothed = 0.0
+
+    @property
+    def turn(self) -> threading.Lock:
+        """Who holds it is alone with the storage."""
+        return self._turn
+
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work are queued."""
+        return len(self._queue)
+
+    def write_now(self, work: Callable[[Any], T]) -> T:
+        """Block until the work is committed. Raises what the work or the storage raised."""
+        pending = Pending(work)
+        self._queue.append(pending)
+        with self._turn:
+            if not pending.done:
+                self._commit_queued(patient=True)
+        return pending.outcome()
+
+    async def write(self, work: Callable[[Any], T], *, alone: bool) -> T:
+        """Wait until the work is committed. `alone`: nobody else is at work here, so it may be done on the spot."""
+        pending = Pending(work)
+        if alone and self._smoothed < INLINE_SECONDS and self._turn.acquire(blocking=False):
+            try:
+                self._queue.append(pending)
+                if not self._commit_queued(patient=False):
+                    pending.waiter = Waiter()
+            finally:
+                self._turn.release()
+            if pending.waiter is None:
+                await asyncio.sleep(0)  # or "concurrent" runs would run one after another and never meet in a group
+                return pending.outcome()
+        else:
+            pending.waiter = Waiter()
+            self._queue.append(pending)
+        self._ring()
+        return await pending.waiter.wait()
+
+    def _commit_queued(self, *, patient: bool) -> bool:
+        """Commit all that is queued now. False if it was put back, because somebody was in the way."""
+        waiting = self._queue
+        group = [waiting.popleft() for _ in range(len(waiting))]
+        if not group:
+            return True
+        started = time.perf_counter()
+        try:
+            self._commit(group, patient)
+        except BusyError:
+            waiting.extendleft(reversed(group))
+            self._smoothed = max(self._smoothed, INLINE_SECONDS)
+            return False
+        except BaseException:  # Ctrl-C in the thread that has the turn: the others must not wait for ever
+            for pending in group:
+                pending.error = pending.error or StoreUnavailableError(
+                    "interrupted while writing; it may not be stored"
+                )
+            self._close(group)
+            raise
+        took = time.perf_counter() - started
+        self._smoothed += _SMOOTHING * (took - self._smoothed)
+        self._close(group)
+        return True
+
+    @staticmethod
+    def _close(group: Sequence[Pending[Any]]) -> None:
+        for pending in group:
+            pending.done = True
+        wake(group)
+
+    def _ring(self) -> None:
+        """See that the thread looks at the queue."""
+        if self._rung:
+            return  # it was called and has not looked yet
+        with self._life:
+            self._rung = True
+            self._bell.put(None)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                self._thread.start()
+
+    def _serve(self) -> None:
+        while self._called():
+            self._rung = False
+            with self._turn:
+                self._commit_queued(patient=True)
+
+    def _called(self) -> bool:
+        """Wait to be called. False when it is time to go."""
+        while True:
+            try:
+                self._bell.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                with self._life:
+                    if self._rung:
+                        continue
+                    self._thread = None
+                    return False
+            else:
+                return self._thread is threading.current_thread()
+
+    def finish(self) -> None:
+        """Commit what is queued and let the thread go."""
+        with self._turn:
+            self._commit_queued(patient=True)
+        with self._life:
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                self._bell.put(None)
+        if thread is not None:
+            thread.join()
+
+
+def wake(group: Sequence[Pending[Any]]) -> None:
+    """Tell those who wait on loops, with one call for each loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Pending[Any]]] = {}
+    for pending in group:
+        if pending.waiter is not None:
+            by_loop.setdefault(pending.waiter.loop, []).append(pending)
+    for loop, settled in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, settled)
+        except RuntimeError:  # the loop was closed, and with it whoever waited
+            continue
+
+
+def _settle(group: Sequence[Pending[Any]]) -> None:
+    for pending in group:
+        if pending.waiter is not None:
+            pending.waiter.settle(pending.result, pending.error)

@@ -1,0 +1,42 @@
+"""A fresh runtime for each test that asks, and a check that the test left nothing alive."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from holdfast import Runtime
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "leaves_something: what the test leaves behind is what it is about")
+
+
+@pytest.fixture
+def runtime() -> Iterator[Runtime]:
+    """A runtime of the test's own, with two seconds of grace; closed afterwards."""
+    runtime = Runtime(grace=2.0)
+    yield runtime
+    runtime.close()
+
+
+@pytest.fixture
+async def no_task_is_left() -> AsyncIterator[None]:
+    yield
+    for _ in range(5):  # who was just woken, or told to stop, needs a turn of the loop to leave
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() - {asyncio.current_task()} == set()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves a task in its loop, or anything in the inventory of the `runtime` it used."""
+    checked = request.node.get_closest_marker("leaves_something") is None
+    runtime: Runtime | None = request.getfixturevalue("runtime") if "runtime" in request.fixturenames else None
+    if checked and inspect.iscoroutinefunction(getattr(request, "function", None)):
+        request.getfixturevalue("no_task_is_left")
+    yield
+    assert not checked or runtime is None or runtime.inventory() == []

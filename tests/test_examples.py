@@ -1,0 +1,38 @@
+"""Every example that is shown is run: the demonstration, the README, the docs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runs.support import run_script
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.is_file()]
+
+
+def blocks() -> Iterator[Any]:
+    for page in PAGES:
+        text = page.read_text()
+        for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            line = text.count("\n", 0, match.start()) + 1
+            yield pytest.param(match[1], id=f"{page.relative_to(ROOT)}:{line}")
+
+
+def test_the_demonstration_runs_and_leaves_nothing() -> None:
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "demo.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "left behind: nothing" in done.stdout
+    assert "\033" not in done.stdout
+
+
+@pytest.mark.parametrize("block", list(blocks()))
+def test_an_example_runs_as_it_is_printed(block: str) -> None:
+    done = run_script(block)
+    assert done.returncode == 0, done.stderr
