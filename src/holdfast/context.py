@@ -89,22 +89,29 @@ def on_behalf_of(
     agent_role: str | None = None,
 ) -> Iterator[None]:
     """Stamp events of the block with a task, an agent, or both; what is not given stays as it is outside."""
-    here = position.get()
+    outside = position.get().subject
     subject = Subject(
-        task_id=task_id or here.subject.task_id,
-        task_name=task_name or here.subject.task_name,
-        agent_id=agent_id or here.subject.agent_id,
-        agent_role=agent_role or here.subject.agent_role,
+        task_id=task_id or outside.task_id,
+        task_name=task_name or outside.task_name,
+        agent_id=agent_id or outside.agent_id,
+        agent_role=agent_role or outside.agent_role,
     )
-    with at(replace(here, subject=subject)):
+    position.set(replace(position.get(), subject=subject))
+    try:
         yield
+    finally:  # scopes that were opened or closed inside stay so
+        position.set(replace(position.get(), subject=outside))
 
 
 @contextmanager
 def triggered_by(event_id: str | None) -> Iterator[None]:
     """Stamp events of the block with the event that caused them."""
-    with at(replace(position.get(), triggered_by=event_id)):
+    outside = position.get().triggered_by
+    position.set(replace(position.get(), triggered_by=event_id))
+    try:
         yield
+    finally:
+        position.set(replace(position.get(), triggered_by=outside))
 
 
 def is_async_callable(call: Callable[..., Any]) -> bool:

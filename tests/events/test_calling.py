@@ -172,6 +172,8 @@ for n in range(1, 2000):
         signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 3e-4))
         while True:
             bus.emit(None, NumberEvent())
+            if n % 2:
+                bus.flush(5)
     except KeyboardInterrupt:
         pass
     bus.emit(None, NumberEvent(n=n))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.events.samples import LONG, EchoEvent, NumberEvent, emit, together
+from tests.events.samples import LONG, EchoEvent, NumberEvent, emit, thread, together
 
 from holdfast import Depends, Run, Runtime, bind
+from holdfast.errors import EventReusedError
 from holdfast.events import BaseEvent
 
 
@@ -260,3 +262,27 @@ def test_events_queued_when_the_loop_of_their_run_shuts_down_still_arrive(runtim
 
     asyncio.run(main())
     assert seen == [1]
+
+
+def test_an_emit_that_is_refused_does_not_disturb_the_order_of_another_thread(runtime: Runtime) -> None:
+    bus, seen, stop, used = runtime.event_bus, [], threading.Event(), EchoEvent()
+    bus.on(NumberEvent)(lambda source, event: seen.append(event.n))
+    bus.emit(None, used)
+    interval = sys.getswitchinterval()
+
+    def be_refused() -> None:
+        while not stop.is_set():
+            with pytest.raises(EventReusedError):
+                bus.emit(None, used)
+
+    def body(run: Run) -> None:
+        with thread(bind(be_refused)):
+            emit(runtime, *(NumberEvent(n=n) for n in range(5000)))
+            stop.set()
+
+    sys.setswitchinterval(1e-6)
+    try:
+        runtime.run(body)
+    finally:
+        sys.setswitchinterval(interval)
+    assert seen == list(range(5000))

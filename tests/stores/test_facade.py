@@ -18,7 +18,7 @@ def test_every_exported_name_is_there() -> None:
     for name in holdfast.stores.__all__:
         assert getattr(holdfast.stores, name).__name__ == name
     with pytest.raises(AttributeError):
-        holdfast.stores.OracleStore  # type: ignore[attr-defined]  # noqa: B018
+        holdfast.stores.OracleStore  # noqa: B018
 
 
 def test_a_program_pays_only_for_the_store_it_has() -> None:

@@ -147,6 +147,8 @@ class UnknownEvent(BaseEvent):
 
     tag: str
     payload: dict[str, Any]
+    stored: dict[str, Any] = {}
+    """All that was stored, to be written back as it was."""
 
     @property
     def type(self) -> str:  # type: ignore[override]

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.context import Position, at, position
-from holdfast.errors import FlushInHandlerError, FlushTimeoutError, SyncInAsyncError
+from holdfast.context import OUTSIDE, Forks, Position, at, position
+from holdfast.errors import FlushInHandlerError, FlushTimeoutError, HandlerSignatureError, SyncInAsyncError
 from holdfast.events._base import BaseEvent
 from holdfast.events._calling import Barrier, BusStatistics, Item
 from holdfast.events._delivery import EventLog, Outlet, Tree
-from holdfast.events._handlers import DependsOn, HandlerFunction, HandlerTable, name_of
+from holdfast.events._handlers import NOTHING, DependsOn, HandlerFunction, HandlerTable, name_of
 from holdfast.events._mailbox import Mailbox, Overflow
 from holdfast.events._publishing import Publisher
 from holdfast.events._recording import Recording
@@ -67,6 +67,8 @@ class EventBus:
         (`overflow="drop"`, reported as HandlerOverflowEvent) or makes the emitter wait (`"block"`). `depends_on` names
         handlers that must be done first. `live_only` leaves out events that are replayed.
         """
+        if not all(isinstance(event_type, type) for event_type in event_types):
+            raise HandlerSignatureError("write @bus.on(EventClass) with the event classes to listen to")
         box = (capacity, overflow) if background else None
 
         def decorate(function: F) -> F:
@@ -200,16 +202,22 @@ class EventBus:
         Raises EventReusedError if it was emitted before, RunEndedError if the run this code belongs to has ended,
         BusClosedError after shutdown.
         """
-        inside = self._inside
-        here = position.get()
-        if here.replaying:  # what a handler emits while it is shown something old is new
-            with at(replace(here, replaying=False)):
-                self.emit(source, event)
+        inside, here = self._publisher, position.get()
+        if inside.generation != Forks.generation or here.replaying:
+            self._emit_afresh(source, event)
             return
-        outlet = inside.outlet_at(here)
+        outlet = inside.outlets.get(here.run_id)
+        if outlet is None or outlet.refused:
+            outlet = inside.outlet_at(here)
         inside.publish(outlet, source, event, here)
         if outlet is inside.outside:
             inside.note_outside(event)
+
+    def _emit_afresh(self, source: object, event: BaseEvent) -> None:
+        """In a process that was just forked; or in a handler that is shown something old: what it emits is new."""
+        self._inside.check_process()
+        with at(replace(position.get(), replaying=False)):
+            self.emit(source, event)
 
     async def aemit(self, source: object, event: BaseEvent) -> None:
         """`emit`, then wait until the handlers of this run tree are done with it, async and background ones too."""
@@ -224,9 +232,10 @@ class EventBus:
 
     def announce(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> BaseEvent | None:
         """`emit_new` with the payload as a dict, for callers that have one."""
-        inside = self._inside
-        here = position.get()
-        outlet = inside.outlet_at(here)
+        inside, here = self._publisher, position.get()
+        outlet = inside.outlets.get(here.run_id)
+        if outlet is None or outlet.refused or inside.generation != Forks.generation:
+            outlet = self._inside.outlet_at(here)
         if inside.wants(outlet, event_type):
             event = event_type(**payload)
             self.emit(source, event)
@@ -235,6 +244,10 @@ class EventBus:
             after, _, _ = place(here, event_type, inside.new_id() if event_type.opens is not None else "")
             position.set(after)
         return None
+
+    def tell_outside(self, source: object, event: BaseEvent) -> None:
+        """Emit an event that belongs to no run by its nature, such as a signal: it does not count as astray."""
+        self._inside.tell(OUTSIDE, event, source)
 
     def stage(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> Callable[[], None]:
         """Like `announce`, but nobody sees the event until the returned function is called: first it is made durable."""
@@ -257,11 +270,11 @@ class EventBus:
         inside = self._inside
         inside.refuse_if_closed("replay")
         outlet = inside.outlets.get(event.run_id, inside.outside)
-        plans = inside.plans(outlet, type(event))
-        if plans:
+        plan = inside.plan(outlet, type(event))
+        if plan is not NOTHING:
             shown = replace(position.get(), run_id=outlet.run_id, replaying=True)
             state = outlet.state or inside.recording.state
-            inside.enqueue(outlet.tree, Item(source, event, plans, state, shown))
+            inside.enqueue(outlet.tree, Item(source, event, plan, state, shown))
 
     # -- waiting and ending ----------------------------------------------------------------------------------------
 

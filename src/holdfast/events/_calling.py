@@ -37,12 +37,12 @@ class BusStatistics(Struct):
     """events that a full background mailbox refused"""
 
 
-class Item(Struct, frozen=True, eq=False):
+class Item(Struct, frozen=True, eq=False, gc=False):
     """One event on its way to the handlers that were there when it was emitted."""
 
     source: object
     event: BaseEvent
-    plans: tuple[Plan, ...]
+    plan: Plan
     state: RuntimeState | None
     place: Position
 
@@ -75,8 +75,8 @@ class HandlerCalls:
         self.lock = threading.RLock()
         self.start_counting()
         self.lanes_at_work: set[LaneQueue] = set()
-        self.drainers: dict[int, int] = {}
-        """Threads that are delivering, with how many trees each is at."""
+        self.drainers: set[int] = set()
+        """Threads that are delivering."""
         self.boxes_closing: list[Mailbox] = []
         self._tell = tell
 
@@ -95,20 +95,14 @@ class HandlerCalls:
             handler.mailbox.post((handler, item))
             return
         try:
-            self._call_now(handler, item)
+            if handler.takes_state:
+                result = handler.function(item.source, item.event, item.state)
+            else:
+                result = handler.function(item.source, item.event)
+            if result is not None:
+                _refuse_coroutine(handler, result)
         except Exception as error:
             self.report_failure(handler.name, item, error)
-
-    def _call_now(self, handler: Handler, item: Item) -> None:
-        if handler.takes_state:
-            result = handler.function(item.source, item.event, item.state)
-        else:
-            result = handler.function(item.source, item.event)
-        if result is not None and inspect.iscoroutine(result):
-            result.close()
-            raise TypeError(
-                f"{handler.name} returned a coroutine that nobody would await; make the handler itself async"
-            )
 
     async def acall(self, handler: Handler, item: Item) -> None:
         """`call` in a lane, where async handlers are awaited. Cancelling a handler ends that call and nothing else."""
@@ -139,8 +133,10 @@ class HandlerCalls:
         try:
             if handler.is_async:
                 self.loop_thread.submit(self._await_handler(handler, item)).result()
+            elif handler.takes_state:
+                _refuse_coroutine(handler, handler.function(item.source, item.event, item.state))
             else:
-                self._call_now(handler, item)
+                _refuse_coroutine(handler, handler.function(item.source, item.event))
         except BaseException as error:  # also SystemExit: here it would end nothing but the mailbox
             self.report_failure(handler.name, item, error)
 
@@ -167,6 +163,13 @@ class HandlerCalls:
             self.statistics.dropped += dropped
         log.warning("handler %s is too slow: %d events dropped", handler, dropped)
         self._tell(OUTSIDE, HandlerOverflowEvent(handler=handler, dropped=dropped))
+
+
+def _refuse_coroutine(handler: Handler, result: object) -> None:
+    """What looks like a plain function may wrap an async one; what that returns would never be awaited."""
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError(f"{handler.name} returned a coroutine that nobody would await; make the handler itself async")
 
 
 def _text(error: BaseException) -> str:

@@ -54,6 +54,8 @@ registry = EventRegistry()
 
 def event_to_dict(event: BaseEvent) -> dict[str, Any]:
     """A stamped event as plain data: its type, its envelope without empty fields, its payload."""
+    if isinstance(event, UnknownEvent) and event.stored:
+        return dict(event.stored)
     stored: dict[str, Any] = {"type": event.type, "timestamp": event.timestamp.isoformat(timespec="microseconds")}
     for name in _ENVELOPE:
         if (value := getattr(event, name)) is not None:
@@ -82,12 +84,12 @@ def event_from_dict(stored: dict[str, Any]) -> BaseEvent:
     cls = registry.get(tag)
     event: BaseEvent
     if cls is None or not rest.keys() <= set(cls.__struct_fields__) - {"env"}:
-        event = UnknownEvent(tag=tag, payload=rest)
+        event = UnknownEvent(tag=tag, payload=rest, stored=dict(stored))
     else:
         try:
             event = from_plain(rest, cls)
         except (msgspec.ValidationError, NameError, TypeError):  # it does not fit, or the class cannot be read
-            event = UnknownEvent(tag=tag, payload=rest)
+            event = UnknownEvent(tag=tag, payload=rest, stored=dict(stored))
     stamp(event, envelope)
     return event
 

@@ -56,22 +56,21 @@ class Tree:
 
     def drain(self) -> None:
         """Deliver everything queued. `put` has made the caller the one who delivers; it is nobody afterwards."""
-        mine, me, drainers = position.get(), threading.get_ident(), self.calls.drainers
-        depth = drainers.get(me, 0)
+        mine, me, queue, drainers = position.get(), threading.get_ident(), self.queue, self.calls.drainers
+        inside_another = me in drainers
         try:
-            drainers[me] = depth + 1
+            drainers.add(me)
             while self.drainer == me:
-                while self.queue:
-                    self._deliver(self.queue.popleft())
+                while queue:
+                    self._deliver(queue.popleft())
                 self.drainer = None
-                if self.queue:
+                if queue:
                     self._take_turn()
         finally:
-            self.give_up_turn()
-            if depth:
-                drainers[me] = depth
-            else:
-                drainers.pop(me, None)
+            if self.drainer == me:  # a handler let KeyboardInterrupt through: the next emit goes on from here
+                self.drainer = None
+            if not inside_another:
+                drainers.discard(me)
             if position.get() is not mine:
                 position.set(mine)
 
@@ -92,19 +91,18 @@ class Tree:
                 lane.post(item)
             item.pass_on()
             return
-        call, place = self.calls.call, item.place
-        for plan in item.plans:
-            for handler in plan.inline:
-                if position.get() is not place:
-                    position.set(place)
-                if self.lanes and (behind := self._lane_of(handler.function)) is not None:
-                    behind.post(
-                        (item, Lane(handler.function, ((handler,),)))
-                    )  # it was awaited a moment ago: keep its order
-                else:
-                    call(handler, item)
-            for awaited in plan.lanes:
-                self._lane(awaited).post((item, awaited))
+        call, place, plan = self.calls.call, item.place, item.plan
+        for handler in plan.inline:
+            if position.get() is not place:
+                position.set(place)
+            if self.lanes and (behind := self._lane_of(handler.function)) is not None:
+                behind.post(
+                    (item, Lane(handler.function, ((handler,),)))
+                )  # it was awaited a moment ago: keep its order
+            else:
+                call(handler, item)
+        for awaited in plan.lanes:
+            self._lane(awaited).post((item, awaited))
 
     def _lane_of(self, function: HandlerFunction) -> LaneQueue | None:
         """The lane in which a handler still has something to do."""
@@ -251,7 +249,7 @@ class Outlet:
         self.table: HandlerTable | None = None
         self.is_open = True
         self.version = -1
-        self.known: dict[type[BaseEvent], tuple[Plan, ...]] = {}
+        self.known: dict[type[BaseEvent], Plan] = {}
         """Plans by event type, good for one version of the bus's listeners."""
         self.quiet: set[type[BaseEvent]] = set()
         """Event types that nobody would see, in the same version."""

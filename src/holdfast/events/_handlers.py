@@ -67,6 +67,14 @@ class Plan(Struct, frozen=True, eq=False):
 NOTHING = Plan()
 
 
+def joined(plans: list[Plan]) -> Plan:
+    """Several plans as one, in their order; NOTHING if there is nothing to do."""
+    some = [plan for plan in plans if plan is not NOTHING]
+    if len(some) < 2:
+        return some[0] if some else NOTHING
+    return Plan(tuple(h for plan in some for h in plan.inline), tuple(lane for plan in some for lane in plan.lanes))
+
+
 class HandlerTable:
     """The handlers of a bus, or of one run. Changed under the bus's lock; plans are cached until the next change."""
 

@@ -6,21 +6,25 @@ import threading
 import time
 from collections import deque
 
+from msgspec.structs import force_setattr
+
 from holdfast.clock import Clock
 from holdfast.context import OUTSIDE, Forks, Position, at, position
 from holdfast.errors import BusClosedError, EventReusedError, HoldfastError, RunEndedError
-from holdfast.events._base import BaseEvent, Envelope, stamp
+from holdfast.events._base import BaseEvent, Envelope
 from holdfast.events._calling import Barrier, HandlerCalls, Item
 from holdfast.events._delivery import Outlet, Tree
-from holdfast.events._handlers import HandlerTable, Plan
+from holdfast.events._handlers import NOTHING, HandlerTable, Plan, joined
+from holdfast.events._mailbox import in_handler
 from holdfast.events._recording import Recording
-from holdfast.events._stamping import describe, place
+from holdfast.events._stamping import EventSource, describe, place
 from holdfast.events._state import RuntimeState
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
 from holdfast.threads import LoopThread
 
 log = get_logger("events")
+stamp = force_setattr  # the one place, but for the decoder, that writes to an event
 CROWDED = 1_000  # events waiting in one tree at which threads that only emit are slowed down
 
 
@@ -45,7 +49,7 @@ class Publisher:
 
     def _begin_process(self) -> None:
         """What a forked child must not share with its parent: locks, runs, whoever was delivering."""
-        self._generation = Forks.generation
+        self.generation = Forks.generation
         self.lock = self.calls.lock = threading.RLock()
         self._stamping = False
         self._deferred: deque[tuple[object, BaseEvent, Position]] = deque()
@@ -55,13 +59,13 @@ class Publisher:
         self._inherited = frozenset(getattr(self, "outlets", ()))
         """Runs of the process this one was forked from: here they are outside."""
         self.recording.state = None
-        self.calls.lanes_at_work, self.calls.boxes_closing, self.calls.drainers = set(), [], {}
+        self.calls.lanes_at_work, self.calls.boxes_closing, self.calls.drainers = set(), [], set()
         self.outlets: dict[str | None, Outlet] = {None: self.outside}
         """By run id; None stands for everything outside runs."""
 
     def check_process(self) -> None:
         """Begin anew if this process was forked since."""
-        if self._generation != Forks.generation:
+        if self.generation != Forks.generation:
             self._begin_process()
 
     def listening_changed(self) -> None:
@@ -82,24 +86,24 @@ class Publisher:
             raise RunEndedError(f"step {here.step_id} of run {here.run_id} was given up; its late events are refused")
         return outlet
 
-    def plans(self, outlet: Outlet, event_type: type[BaseEvent]) -> tuple[Plan, ...]:
-        """What is to be done with an event of a run: the bus's handlers first, then the run's own and its ancestors'."""
+    def plan(self, outlet: Outlet, event_type: type[BaseEvent]) -> Plan:
+        """What is to be done with an event of a run: for the bus's handlers first, then for the run's own and its ancestors'."""
         if outlet.version != self.version:
             outlet.known, outlet.quiet, outlet.version = {}, set(), self.version
         known = outlet.known
-        plans = known.get(event_type)
-        if plans is None:
+        plan = known.get(event_type)
+        if plan is None:
             with self.lock:  # tables do not change meanwhile
-                found = [table.plan(event_type) for table in (self.table, *outlet.tables())]
-            plans = known[event_type] = tuple(plan for plan in found if plan.inline or plan.lanes)
-        return plans
+                plan = joined([table.plan(event_type) for table in (self.table, *outlet.tables())])
+            known[event_type] = plan
+        return plan
 
     def wants(self, outlet: Outlet, event_type: type[BaseEvent]) -> bool:
         """Whether anybody would see an event of this type. Remembers for each run what nobody would."""
         quiet = outlet.quiet
         if outlet.version == self.version and event_type in quiet:
             return False
-        if outlet.is_recorded or self.recording.armed or self.plans(outlet, event_type):
+        if outlet.is_recorded or self.recording.armed or self.plan(outlet, event_type) is not NOTHING:
             return True
         quiet.add(event_type)
         return False
@@ -107,7 +111,6 @@ class Publisher:
     def publish(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> None:
         """Stamp, record and deliver one event. The emitter then stands where the event leaves it."""
         tree, my_turn = outlet.tree, False
-        in_a_handler = self.calls.in_handler()
         try:
             with self.lock:
                 if self._stamping:  # a finaliser or signal handler emits inside this very block: it is next
@@ -116,20 +119,24 @@ class Publisher:
                 try:
                     self._stamping = True
                     after, state = self._stamp(outlet, source, event, here)
-                    plans = self.plans(outlet, type(event))
-                    if plans:
-                        self.cascades += in_a_handler
-                        my_turn = tree.put(Item(source, event, plans, state, after))
+                    plan = outlet.known.get(type(event)) if outlet.version == self.version else None
+                    if plan is None:
+                        plan = self.plan(outlet, type(event))
+                    if plan is not NOTHING:
+                        if self.calls.drainers or in_handler.get():
+                            self.cascades += self.calls.in_handler()
+                        my_turn = tree.put(Item(source, event, plan, state, after))
                 finally:
                     self._stamping = False
             if after is not here:
                 position.set(after)
             if my_turn:
                 tree.drain()
-            elif len(tree.queue) > CROWDED and not in_a_handler:
+                my_turn = False
+            elif tree.queue and len(tree.queue) > CROWDED and not self.calls.in_handler():
                 time.sleep(0.0005)  # this thread outruns the one that delivers for it
-        finally:
-            if my_turn:  # an interrupt may come between taking the turn and draining
+        finally:  # also when an interrupt comes between any two of the lines above
+            if my_turn:
                 tree.give_up_turn()
         if self._deferred:
             self._publish_deferred()
@@ -137,13 +144,20 @@ class Publisher:
     def stage(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> tuple[Position, Item | None]:
         """Stamp and record one event, but do not deliver it yet. Returns where its emitter then stands, and what to queue."""
         with self.lock:
-            after, state = self._stamp(outlet, source, event, here)
-            plans = self.plans(outlet, type(event))
-            return after, Item(source, event, plans, state, after) if plans else None
+            self._stamping = True
+            try:
+                after, state = self._stamp(outlet, source, event, here)
+                plan = self.plan(outlet, type(event))
+                return after, None if plan is NOTHING else Item(source, event, plan, state, after)
+            finally:
+                self._stamping = False
 
     def _publish_deferred(self) -> None:
-        while self._deferred:
-            source, event, here = self._deferred.popleft()
+        while True:
+            try:
+                source, event, here = self._deferred.popleft()
+            except IndexError:  # another thread took the last one
+                return
             try:
                 with at(here):
                     self.publish(self.outlet_at(here), source, event, here)
@@ -160,16 +174,20 @@ class Publisher:
             raise EventReusedError(
                 f"this {type(event).__name__} was emitted before, as {event.event_id}; build a new event for a new fact"
             )
-        tree, event_type, event_id = outlet.tree, type(event), self.new_id()
+        tree, event_type, event_id, scope = outlet.tree, type(event), self.new_id(), here.scope
         if event_type.opens is None and event_type.closes is None:
             after, started = here, None
-            parent = here.scope.event_id if here.scope is not None else None
+            parent = scope.event_id if scope is not None else None
         else:
             after, parent, started = place(here, event_type, event_id)
         tree.sequence += 1
-        about, subject = describe(source), here.subject
+        about = getattr(source, "event_source", None)
+        if type(about) is not EventSource:
+            about = describe(source)
+        subject = here.subject
         stamp(
             event,
+            "env",
             Envelope(
                 event_id, self._time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
                 tree.last_event_id, here.triggered_by, started, about.type, about.id, about.name,
@@ -188,18 +206,23 @@ class Publisher:
 
     def enqueue(self, tree: Tree, item: Item | Barrier) -> None:
         """Put something into a tree's queue that is stamped already, or needs no stamp."""
-        with self.lock:
-            my_turn = tree.put(item)
-        if my_turn:
-            tree.drain()
+        my_turn = False
+        try:
+            with self.lock:
+                my_turn = tree.put(item)
+            if my_turn:
+                tree.drain()
+        finally:
+            if my_turn:
+                tree.give_up_turn()
 
-    def tell(self, where: Position, event: BaseEvent) -> None:
+    def tell(self, where: Position, event: BaseEvent, source: object = "event bus") -> None:
         """Emit an event of the bus itself: in the run it concerns while that lives, else outside all runs."""
         outlet = self.outlets.get(where.run_id, self.outside)
         here = where if outlet.run_id else OUTSIDE
         if not self.closed:
             with at(here):
-                self.publish(outlet, "event bus", event, here)
+                self.publish(outlet, source, event, here)
 
     def note_outside(self, event: BaseEvent) -> None:
         """Count an event that belongs to no run, and say so the first time."""

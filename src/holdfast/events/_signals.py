@@ -105,7 +105,7 @@ class _Watcher:
 
     def _tell(self, number: int) -> None:
         try:
-            self._bus.emit("operating system", EVENTS[number](signum=number))
+            self._bus.tell_outside("operating system", EVENTS[number](signum=number))
             self._bus.flush(self._patience)
         except (HoldfastError, SystemExit) as error:
             log.warning("signal %s could not be told of: %s", signal.Signals(number).name, error)

@@ -21,11 +21,11 @@ NO_SOURCE = EventSource()
 
 def describe(source: object) -> EventSource:
     """The source's own `event_source`, or its class, `id` and `name`."""
+    if source is None:
+        return NO_SOURCE
     ready = getattr(source, "event_source", None)
     if type(ready) is EventSource:
         return ready
-    if source is None:
-        return NO_SOURCE
     if isinstance(source, str):
         return EventSource(name=source)
     ident, name = getattr(source, "id", None), getattr(source, "name", None)

@@ -22,7 +22,7 @@ class RuntimeState:
         self.event_record = EventRecord(max_events)
         self.branch = branch
         self.parent_id = parent_id
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser may emit in the middle
         self._entities: dict[str, tuple[Entity, str]] = {}
         self._warned = False
 

@@ -217,9 +217,11 @@ class Runtime:
             run.cancel("the runtime is closing")
         for run in runs:
             self._outlast(run)
-        self.event_bus.shutdown()
-        self.threads.stop()
-        self.loop_thread.stop()
+        try:
+            self.event_bus.shutdown()
+        finally:  # also when a handler is stuck
+            self.threads.stop()
+            self.loop_thread.stop()
 
     def _outlast(self, run: Run) -> None:
         """Wait for the end of a run; end it from here if its own thread is stuck."""

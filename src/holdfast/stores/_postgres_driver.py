@@ -34,6 +34,7 @@ def broken() -> tuple[type[BaseException], ...]:
         errors.PostgresConnectionError,
         errors.OperatorInterventionError,
         errors.InterfaceError,
+        errors.InternalClientError,  # asyncpg's own state, when the line is cut between two of its steps
         OSError,
         TimeoutError,
     )

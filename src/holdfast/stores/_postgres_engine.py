@@ -109,12 +109,13 @@ class PostgresEngine:
             connection, transaction = await self._begin(pool)
             try:
                 result = await work(connection)
-                await transaction.commit()
-                return result
             except BaseException:
                 if not connection.is_closed():
                     await transaction.rollback()
                 raise
+            else:
+                await transaction.commit()
+                return result
             finally:
                 await pool.release(connection)
         except HoldfastError:
@@ -124,7 +125,8 @@ class PostgresEngine:
 
     async def _begin(self, pool: Any) -> tuple[Any, Any]:
         """A connection in a transaction. One that was cut while idle is noticed here, where nothing is lost by it."""
-        for idle in range(self._connections, -1, -1):
+        idle = self._connections
+        while True:
             connection = await pool.acquire()
             transaction = connection.transaction()
             try:
@@ -135,7 +137,7 @@ class PostgresEngine:
                 await pool.release(connection)
                 if not idle:
                     raise
-        raise AssertionError("unreachable")
+                idle -= 1
 
     def _start_writing(self) -> None:
         self._rung = False
