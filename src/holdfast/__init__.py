@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     from holdfast.events import UnknownEvent as UnknownEvent
     from holdfast.events import on_signal as on_signal
     from holdfast.events import watch_signals as watch_signals
+    from holdfast.flow import Flow as Flow
+    from holdfast.flow import FlowState as FlowState
+    from holdfast.flow import and_ as and_
+    from holdfast.flow import listen as listen
+    from holdfast.flow import or_ as or_
+    from holdfast.flow import router as router
+    from holdfast.flow import start as start
     from holdfast.runs import Run as Run
     from holdfast.runs import RunStatus as RunStatus
     from holdfast.runtime import Runtime as Runtime
@@ -48,15 +55,22 @@ _WHERE = {
     "Depends": "events",
     "EventBus": "events",
     "EventRecord": "events",
+    "Flow": "flow",
+    "FlowState": "flow",
     "Run": "runs",
     "RunStatus": "runs",
     "Runtime": "runtime",
     "RuntimeState": "events",
     "UnknownEvent": "events",
+    "and_": "flow",
     "bind": "context",
     "current_run_id": "context",
     "default_runtime": "runtime",
     "is_replaying": "context",
+    "listen": "flow",
+    "or_": "flow",
+    "router": "flow",
+    "start": "flow",
     "on_behalf_of": "context",
     "on_signal": "events",
     "watch_signals": "events",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, get_args, get_origin
 
 from holdfast.context import current_run_id
 from holdfast.errors import RunFailedError, SyncInAsyncError
@@ -33,6 +33,8 @@ class Flow(Generic[S]):
     """The state each run starts with: a class, or an example that is copied."""
     max_method_calls: ClassVar[int] = 100
     """How often one method may run in one kickoff."""
+    on_state_conflict: ClassVar[Literal["fail", "last"]] = "fail"
+    """What happens when methods that overlap change the same thing and no reducer decides: the run fails, or the last wins."""
     name: str
 
     _state_type: ClassVar[Any] = None
@@ -152,7 +154,7 @@ class Flow(Generic[S]):
     def _prepare(self, run: Run, inputs: Mapping[str, Any] | None) -> Scheduler:
         """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
         state = update_state(fresh_state(self._example), inputs or {})
-        cell = SharedState(state)
+        cell = SharedState(state, on_conflict=self.on_state_conflict)
         self._live[run.id] = self._latest = cell
         outputs: list[Any] = []
         self._outputs = outputs

@@ -1,25 +1,148 @@
-"""The state that a program's steps share."""
+"""The state that a program's steps share: who works on it, and how the work of steps that overlapped is put together.
+
+A step that nothing overlaps works on the state itself. Steps that overlap each get a copy of what is committed; when one
+completes, what it changed is merged into what the others committed meanwhile. No step sees another's unfinished writes, and
+no write is lost in silence: what cannot be put together is a StateConflictError.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+import threading
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from holdfast.context import position
+from holdfast.deltas import Delta, Merge, Shadow, apply, fields_of, plain
+from holdfast.errors import StateConflictError, UsageError
+
+
+class View:
+    """One step's own copy of the state, and what it was copied from."""
+
+    def __init__(self, state: Any, base: dict[str, Any], commits: int) -> None:
+        self.state = state
+        self.base = base
+        self.commits = commits
+        """how many commits there were when it was made"""
+        self.shadow = Shadow(fields_of(state))
 
 
 class SharedState:
-    """One state, and who works on it."""
+    """One state, and everyone who works on it. Safe for threads."""
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: Any, *, on_conflict: Literal["fail", "last"] = "fail") -> None:
         self._state = state
+        self._merge = Merge(reducers_of(state), on_conflict)
+        self._lock = threading.RLock()
+        self._views: dict[str, View] = {}
+        self._commits: list[tuple[str, Delta]] = []
+        self._plain: dict[str, Any] = {}
+        """the committed state, plain, while there are views"""
 
     def current(self) -> Any:
-        """The state as the code that asks may see it."""
-        return self._state
+        """The state as the code that asks may see it: its step's own view, or the state itself.
+
+        Raises UsageError while several steps run and it cannot be told which one asks.
+        """
+        with self._lock:
+            view = self._views.get(position.get().step_id or "")
+            if view is not None:
+                return view.state
+            if self._views and position.get().step_id is None:
+                raise UsageError(
+                    "several steps are running, and this thread belongs to none of them; start it with holdfast.bind()"
+                )
+            return self._state
 
     def replace(self, state: Any) -> None:
-        """Put another state in its place."""
-        self._state = state
+        """Put another state in its place, for the step that asks."""
+        with self._lock:
+            view = self._views.get(position.get().step_id or "")
+            if view is not None:
+                view.state = state
+            else:
+                self._state = state
 
-    def enter_alone(self, key: str) -> None: ...
-    def enter_shared(self, key: str) -> None: ...
-    def leave(self, key: str) -> None: ...
-    def abandon(self, key: str) -> None: ...
+    def enter_alone(self, key: str) -> None:
+        """A step begins that nothing overlaps: it works on the state itself."""
+
+    def enter_shared(self, key: str) -> None:
+        """A step begins that others overlap: it gets a copy of what is committed."""
+        with self._lock:
+            if not self._views:
+                self._plain, self._commits = plain(fields_of(self._state)), []
+            self._views[key] = View(_copied(self._state), self._plain, len(self._commits))
+
+    def leave(self, key: str) -> None:
+        """A step completed: what it changed is committed. Raises StateConflictError if that cannot be put together."""
+        with self._lock:
+            view = self._views.pop(key, None)
+            if view is None:
+                return
+            step = key.rpartition("#")[0]
+            mine = view.shadow.diff(fields_of(view.state))
+            since = self._commits[view.commits :]
+            merged = self._merge.combine(since, (step, mine), view.base, self._plain)
+            if merged.conflicts:
+                raise StateConflictError("; ".join(str(conflict) for conflict in merged.conflicts))
+            self._commit(step, merged.delta, view, {str(op.path[0]) for _, delta in since for op in delta.operations})
+
+    def abandon(self, key: str) -> None:
+        """A step did not complete: its view is thrown away. A step that was alone has written to the state itself."""
+        with self._lock:
+            self._views.pop(key, None)
+
+    def _commit(self, step: str, delta: Delta, view: View, touched: set[str]) -> None:
+        """Bring the state up to date: fields nobody else touched as the step left them, others as they were merged."""
+        self._plain = apply(self._plain, delta)
+        self._commits.append((step, delta))
+        mine = fields_of(view.state)
+        for name in dict.fromkeys(str(operation.path[0]) for operation in delta.operations):
+            if name not in self._plain:
+                _remove(self._state, name)
+            elif name in touched or name not in mine:
+                _assign(self._state, name, copy.deepcopy(self._plain[name]))
+            else:
+                _assign(self._state, name, mine[name])
+
+
+def reducers_of(state: Any) -> Mapping[str, Callable[[Any, Any], Any]]:
+    """Reducers that a state's type declares: `total: Annotated[int, operator.add]`."""
+    if isinstance(state, dict):
+        return {}
+    try:
+        hints = get_type_hints(type(state), include_extras=True)
+    except (NameError, TypeError):  # an annotation that only a type checker can see
+        return {}
+    found: dict[str, Callable[[Any, Any], Any]] = {}
+    for name, hint in hints.items():
+        if get_origin(hint) is Annotated:
+            found.update(
+                (name, extra) for extra in get_args(hint)[1:] if callable(extra) and not isinstance(extra, type)
+            )
+    return found
+
+
+def _copied(state: Any) -> Any:
+    copier = getattr(state, "model_copy", None)  # pydantic, without importing it
+    return copier(deep=True) if copier is not None else copy.deepcopy(state)
+
+
+def _assign(state: Any, name: str, value: Any) -> None:
+    """Set a field, validated where the state's type does that."""
+    if isinstance(state, dict):
+        state[name] = value
+        return
+    validator = getattr(type(state), "__pydantic_validator__", None)
+    if validator is not None:
+        validator.validate_assignment(state, name, value)
+    else:
+        setattr(state, name, value)
+
+
+def _remove(state: Any, name: str) -> None:
+    if isinstance(state, dict):
+        state.pop(name, None)
+    elif hasattr(state, name):
+        delattr(state, name)

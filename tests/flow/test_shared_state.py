@@ -1,0 +1,219 @@
+"""Parallel methods and the state: what is committed, what is merged, what is a conflict."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import threading
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel
+
+from holdfast import bind
+from holdfast.errors import StateConflictError, UsageError
+from holdfast.flow import Flow, FlowState, and_, listen, start
+
+
+class Inner(BaseModel):
+    name: str = ""
+
+
+class Board(FlowState):
+    left: str = ""
+    right: str = ""
+    counter: int = 0
+    total: Annotated[int, operator.add] = 0
+    lines: list[str] = []  # noqa: RUF012 - pydantic copies it
+    inner: Inner = Inner()
+
+
+class Pair(Flow[Board]):
+    """Two methods that certainly overlap, and one that looks at what came of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meet = threading.Barrier(2, timeout=10)
+        self.seen: list[Any] = []
+
+    @start()
+    def first(self) -> None:
+        self.meet.wait()
+        self.one()
+        self.meet.wait()
+
+    @start()
+    def second(self) -> None:
+        self.meet.wait()
+        self.two()
+        self.meet.wait()
+
+    def one(self) -> None: ...
+    def two(self) -> None: ...
+
+    @listen(and_(first, second))
+    def after(self) -> Board:
+        return self.state
+
+
+def test_s1_18_fields_written_by_different_steps_combine() -> None:
+    class Fields(Pair):
+        def one(self) -> None:
+            self.state.left = "L"
+            self.state.inner = Inner(name="set by one")
+
+        def two(self) -> None:
+            self.state.right = "R"
+
+    board = Fields().kickoff()
+    assert (board.left, board.right) == ("L", "R")
+    assert isinstance(board.inner, Inner)
+    assert board.inner.name == "set by one"
+
+
+def test_s1_18_two_parallel_increments_raise_and_name_path_steps_and_fix() -> None:
+    class Count(Pair):
+        def one(self) -> None:
+            self.state.counter += 1
+
+        two = one
+
+    with pytest.raises(StateConflictError) as caught:
+        Count().kickoff()
+    text = str(caught.value)
+    assert "$.counter" in text
+    assert "first" in text
+    assert "second" in text
+    assert "reducer" in text
+
+
+def test_s1_18_with_a_declared_reducer_two_increments_give_two() -> None:
+    class Count(Pair):
+        def one(self) -> None:
+            self.state.total += 1
+
+        two = one
+
+    assert Count().kickoff().total == 2
+
+
+def test_the_last_writer_wins_only_if_that_is_asked_for() -> None:
+    class Last(Pair):
+        on_state_conflict = "last"
+
+        def one(self) -> None:
+            self.state.counter += 1
+
+        two = one
+
+    assert Last().kickoff().counter == 1
+
+
+def test_s1_18_appends_of_both_are_kept() -> None:
+    class Append(Pair):
+        def one(self) -> None:
+            self.state.lines.append("one")
+
+        def two(self) -> None:
+            self.state.lines.append("two")
+
+    assert sorted(Append().kickoff().lines) == ["one", "two"]
+
+
+def test_siblings_do_not_see_each_others_unfinished_writes() -> None:
+    class Peek(Pair):
+        def one(self) -> None:
+            self.state.left = "unfinished"
+            self.meet.wait()
+            self.meet.wait()
+
+        def two(self) -> None:
+            self.meet.wait()
+            self.seen.append(self.state.left)
+            self.meet.wait()
+
+    flow = Peek()
+    flow.kickoff()
+    assert flow.seen == [""]
+    assert flow.state.left == "unfinished"
+
+
+def test_a_step_alone_works_on_the_state_itself() -> None:
+    class Alone(Flow[Board]):
+        @start()
+        def only(self) -> bool:
+            kept = self.state.lines
+            kept.append("x")
+            return self.state.lines is kept
+
+        @listen(only)
+        def later(self, same: bool) -> bool:
+            return same and self.state.lines == ["x"]
+
+    assert Alone().kickoff() is True
+
+
+async def test_the_write_of_a_loser_is_thrown_away() -> None:
+    from holdfast.flow import or_
+
+    class Race(Flow[Board]):
+        @start()
+        async def fast(self) -> None:
+            await asyncio.sleep(0)
+            self.state.left = "fast"
+
+        @start()
+        async def slow(self) -> None:
+            self.state.right = "slow"
+            await asyncio.Event().wait()
+
+        @listen(or_(fast, slow))
+        async def end(self) -> Board:
+            return self.state
+
+    board = await Race().akickoff()
+    assert (board.left, board.right) == ("fast", "")
+
+
+def test_a_raw_thread_is_refused_while_several_steps_run_and_works_when_bound() -> None:
+    class Threads(Pair):
+        def one(self) -> None:
+            self._in_thread(self._write)
+
+        def two(self) -> None:
+            self._in_thread(bind(self._write))
+
+        def _write(self) -> None:
+            try:
+                self.state.lines.append("written")
+            except UsageError as error:
+                self.seen.append(str(error))
+
+        def _in_thread(self, work: Any) -> None:
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+
+    flow = Threads()
+    board = flow.kickoff()
+    assert board.lines == ["written"]
+    assert len(flow.seen) == 1
+    assert "bind" in flow.seen[0]
+
+
+def test_dict_states_merge_key_by_key() -> None:
+    class Keys(Flow[dict[str, Any]]):
+        @start()
+        async def a(self) -> None:
+            await asyncio.sleep(0)
+            self.state["a"] = {"deep": [1]}
+
+        @start()
+        async def b(self) -> None:
+            self.state["b"] = 2
+
+        @listen(and_(a, b))
+        async def both(self) -> dict[str, Any]:
+            return {key: value for key, value in self.state.items() if key != "id"}
+
+    assert Keys().kickoff() == {"a": {"deep": [1]}, "b": 2}
