@@ -13,6 +13,7 @@
     │   ├── SyncInAsyncError            a blocking call where only the awaiting twin can work
     │   ├── WrongLoopError              a run was awaited from a loop it does not live on
     │   ├── FlowDefinitionError         a flow class can never run as it is written
+    │   ├── GraphChangedError           the program differs from the one its run was recorded with
     │   ├── FlowInputError              inputs or state do not fit the flow
     │   └── PlatformError               this operating system is not supported
     ├── FlushTimeoutError               handlers were still at work when the time was up
@@ -103,6 +104,10 @@ class WrongLoopError(UsageError, RuntimeError):
 
 class FlowDefinitionError(UsageError):
     """A flow class can never run as it is written."""
+
+
+class GraphChangedError(UsageError):
+    """The program differs from the one its run was recorded with; names the steps."""
 
 
 class FlowInputError(UsageError, ValueError):

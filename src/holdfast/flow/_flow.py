@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, get_args, get_origin
 
+from holdfast.checkpoints import CheckpointConfig
 from holdfast.context import current_run_id
-from holdfast.errors import RunFailedError, SyncInAsyncError
+from holdfast.deltas import Shadow, fields_of
+from holdfast.errors import RunFailedError, SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.events.families.flow import FlowCancelledEvent, FlowFailedEvent, FlowFinishedEvent, FlowStartedEvent
 from holdfast.flow._compile import FlowShape, compile_flow
+from holdfast.flow._durable import Opening, open_journal, waited_for
 from holdfast.flow._program import FlowProgram
 from holdfast.flow._state import fresh_state, update_state
 from holdfast.graph import Graph, Scheduler, end_with
@@ -50,11 +53,20 @@ class Flow(Generic[S]):
                 if not isinstance(argument, TypeVar):
                     cls._state_type = argument
 
-    def __init__(self, *, initial_state: Any = None, name: str = "", runtime: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        initial_state: Any = None,
+        name: str = "",
+        runtime: Any = None,
+        checkpoint: CheckpointConfig | None = None,
+    ) -> None:
         self.flow_id = new_id()
         self.name = name or type(self).__name__
         self._example = initial_state if initial_state is not None else (type(self).initial_state or self._state_type)
         self._runtime = runtime
+        self.checkpoint = checkpoint
+        """Where its runs are written down, if they are."""
         self._live: dict[str, SharedState] = {}
         self._latest: SharedState | None = None
         self._outputs: list[Any] = []
@@ -106,33 +118,54 @@ class Flow(Generic[S]):
 
     # -- running it ------------------------------------------------------------------------------------------------
 
-    def kickoff(self, inputs: Mapping[str, Any] | None = None) -> Any:
+    def kickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: str | None = None) -> Any:
         """Run the flow and return the result of the method that completed last. Raises what a method raised.
 
-        `inputs` set fields of the state. In a coroutine of a run, `await akickoff()` instead.
+        `inputs` set fields of the state. `from_checkpoint`, the id of a checkpoint or of a run, goes on where that run was:
+        nothing that completed runs again. In a coroutine of a run, `await akickoff()` instead.
         """
         runtime = self._runtime or DefaultRuntime.get()
         if asyncio._get_running_loop() is not None and runtime.current_run() is not None:
             raise SyncInAsyncError(
                 "kickoff() inside an async step would block the loop of its own run; use `await akickoff()`"
             )
+        opening = None
+        if (config := self._config(from_checkpoint)) is not None:
+            opening = waited_for(runtime, open_journal(self, config, runtime, from_checkpoint))
         try:
-            return runtime.run(self._run_blocking, inputs, name=self.name, entity=self)
+            return runtime.run(self._run_blocking, inputs, opening, **self._options(opening))
         except RunFailedError as error:
             raise _cause(error) from None
 
-    async def akickoff(self, inputs: Mapping[str, Any] | None = None) -> Any:
+    async def akickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: str | None = None) -> Any:
         """`kickoff` for coroutines."""
         runtime = self._runtime or DefaultRuntime.get()
+        opening = None
+        if (config := self._config(from_checkpoint)) is not None:
+            opening = await open_journal(self, config, runtime, from_checkpoint)
         try:
-            return await runtime.arun(self._run_async, inputs, name=self.name, entity=self)
+            return await runtime.arun(self._run_async, inputs, opening, **self._options(opening))
         except RunFailedError as error:
             raise _cause(error) from None
 
     kickoff_async = akickoff
 
-    def _run_blocking(self, run: Run, inputs: Mapping[str, Any] | None) -> Any:
-        scheduler = self._prepare(run, inputs)
+    def _config(self, from_checkpoint: str | None) -> CheckpointConfig | None:
+        if from_checkpoint is not None and self.checkpoint is None:
+            raise UsageError(
+                "to go on from a checkpoint the flow must know where it is kept: Flow(checkpoint=CheckpointConfig(…))"
+            )
+        return self.checkpoint
+
+    def _options(self, opening: Opening | None) -> dict[str, Any]:
+        """How the runtime is to start the run."""
+        options: dict[str, Any] = {"name": self.name, "entity": self}
+        if opening is not None:
+            options |= {"journal": opening.log, "resume": opening.ref, "run_id": opening.run_id}
+        return options
+
+    def _run_blocking(self, run: Run, inputs: Mapping[str, Any] | None, opening: Opening | None) -> Any:
+        scheduler = self._prepare(run, inputs, opening)
         try:
             return self._finished(run, scheduler.drive_from_thread())
         except BaseException as error:
@@ -141,8 +174,8 @@ class Flow(Generic[S]):
         finally:
             self._live.pop(run.id, None)
 
-    async def _run_async(self, run: Run, inputs: Mapping[str, Any] | None) -> Any:
-        scheduler = self._prepare(run, inputs)
+    async def _run_async(self, run: Run, inputs: Mapping[str, Any] | None, opening: Opening | None) -> Any:
+        scheduler = self._prepare(run, inputs, opening)
         try:
             return self._finished(run, await scheduler.drive())
         except BaseException as error:
@@ -151,15 +184,26 @@ class Flow(Generic[S]):
         finally:
             self._live.pop(run.id, None)
 
-    def _prepare(self, run: Run, inputs: Mapping[str, Any] | None) -> Scheduler:
+    def _prepare(self, run: Run, inputs: Mapping[str, Any] | None, opening: Opening | None) -> Scheduler:
         """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
-        state = update_state(fresh_state(self._example), inputs or {})
-        cell = SharedState(state, on_conflict=self.on_state_conflict)
+        restored = opening.restored if opening is not None else None
+        state = fresh_state(self._example)
+        state = update_state(state, {**restored.state, **(inputs or {})} if restored is not None else inputs or {})
+        shadow = Shadow(fields_of(state) if restored is not None else {}) if opening is not None else None
+        cell = SharedState(state, on_conflict=self.on_state_conflict, shadow=shadow)
         self._live[run.id] = self._latest = cell
         outputs: list[Any] = []
         self._outputs = outputs
-        run.move(FlowStartedEvent, flow_name=self.name, inputs=dict(inputs or {}))
-        scheduler = Scheduler(run, FlowProgram(self, self._compiled()), cell, completed=outputs.append)
+        log = opening.log if opening is not None else None
+        scheduler = Scheduler(run, FlowProgram(self, self._compiled()), cell, completed=outputs.append, log=log)
+        started = run.move(FlowStartedEvent, flow_name=self.name, inputs=dict(inputs or {}))
+        if log is not None and started is not None:
+            log.attach(started.event_id, cell.changes())
+        if restored is not None:
+            scheduler.state, scheduler.results = restored.graph, restored.results
+            outputs += restored.results.values()
+            for event in restored.events:
+                run.host.event_bus.replay(self, event)
         scheduler.begin()
         return scheduler
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.flow import (
+    FlowStartedEvent,
     MethodExecutionCancelledEvent,
     MethodExecutionFailedEvent,
     MethodExecutionFinishedEvent,
@@ -14,7 +15,7 @@ from holdfast.events.families.flow import (
 )
 from holdfast.flow._compile import FlowShape
 from holdfast.flow._decorators import route_name
-from holdfast.graph import Cancelled, Completed, Execution, Fact, Failed, Started, Waiting
+from holdfast.graph import Began, Cancelled, Completed, Execution, Fact, Failed, Started, Waiting
 
 if TYPE_CHECKING:
     from holdfast.flow._flow import Flow
@@ -57,3 +58,20 @@ class FlowProgram:
 
     def _about(self, step: str, number: int, **more: Any) -> dict[str, Any]:
         return {"flow_name": self._flow.name, "method_name": step, "execution": number, **more}
+
+
+def fact_of(event: BaseEvent) -> tuple[Fact, Any] | None:
+    """The fact that an event of a flow tells of, with the result if there is one; None for any other event."""
+    if isinstance(event, FlowStartedEvent):
+        return Began(), None
+    if isinstance(event, MethodExecutionStartedEvent):
+        return Started(event.method_name, event.execution), None
+    if isinstance(event, MethodExecutionFinishedEvent):
+        return Completed(event.method_name, event.execution, event.route), event.result
+    if isinstance(event, MethodExecutionFailedEvent):
+        return Failed(event.method_name, event.execution, f"{event.error_type}: {event.error}"), None
+    if isinstance(event, MethodExecutionCancelledEvent):
+        return Cancelled(event.method_name, event.execution), None
+    if isinstance(event, MethodExecutionPausedEvent):
+        return Waiting(event.method_name, event.execution), None
+    return None

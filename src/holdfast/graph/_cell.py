@@ -31,8 +31,12 @@ class View:
 class SharedState:
     """One state, and everyone who works on it. Safe for threads."""
 
-    def __init__(self, state: Any, *, on_conflict: Literal["fail", "last"] = "fail") -> None:
+    def __init__(
+        self, state: Any, *, on_conflict: Literal["fail", "last"] = "fail", shadow: Shadow | None = None
+    ) -> None:
         self._state = state
+        self._shadow = shadow
+        """What was committed last, if somebody wants to know what each step changed."""
         self._merge = Merge(reducers_of(state), on_conflict)
         self._lock = threading.RLock()
         self._views: dict[str, View] = {}
@@ -74,8 +78,20 @@ class SharedState:
                 self._plain, self._commits = plain(fields_of(self._state)), []
             self._views[key] = View(_copied(self._state), self._plain, len(self._commits))
 
-    def leave(self, key: str) -> None:
-        """A step completed: what it changed is committed. Raises StateConflictError if that cannot be put together."""
+    def changes(self) -> Delta | None:
+        """What was committed since this was last asked; None if nobody keeps track."""
+        return self._shadow.diff(fields_of(self._state)) if self._shadow is not None else None
+
+    def leave(self, key: str) -> Delta | None:
+        """A step completed: what it changed is committed. Raises StateConflictError if that cannot be put together.
+
+        Returns the change, if somebody keeps track.
+        """
+        with self._lock:
+            self._merge_view(key)
+            return self.changes()
+
+    def _merge_view(self, key: str) -> None:
         with self._lock:
             view = self._views.pop(key, None)
             if view is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from holdfast.deltas import Delta
 from holdfast.events._base import BaseEvent
 from holdfast.graph._core import Execution
 from holdfast.graph._facts import Fact
@@ -47,12 +48,31 @@ class StateCell(Protocol):
         """A step begins that others overlap: it gets a view of its own of what is committed."""
         ...
 
-    def leave(self, key: str) -> None:
-        """A step completed: what it changed is committed. Raises StateConflictError if that cannot be decided."""
+    def leave(self, key: str) -> Delta | None:
+        """A step completed: what it changed is committed, and returned if somebody keeps track.
+
+        Raises StateConflictError if that cannot be decided.
+        """
         ...
 
     def abandon(self, key: str) -> None:
-        """A step did not complete: what it changed is undone, or thrown away with its view."""
+        """A step did not complete: what it changed is thrown away with its view, if it had one."""
+        ...
+
+
+class Log(Protocol):
+    """Where what happens is written down. The scheduler says when it must be safe."""
+
+    def attach(self, event_id: str, delta: Delta | None) -> None:
+        """What the step that ended with an event changed in the state."""
+        ...
+
+    async def commit(self) -> None:
+        """Return once everything told so far is safe."""
+        ...
+
+    def commit_now(self) -> None:
+        """`commit`, blocking."""
         ...
 
 
@@ -61,5 +81,5 @@ class NoState:
 
     def enter_alone(self, key: str) -> None: ...
     def enter_shared(self, key: str) -> None: ...
-    def leave(self, key: str) -> None: ...
+    def leave(self, key: str) -> Delta | None: ...
     def abandon(self, key: str) -> None: ...

@@ -20,7 +20,7 @@ from holdfast.context import Position, at, position
 from holdfast.errors import StateConflictError, StepFailedError
 from holdfast.graph._core import Cancel, Command, Complete, Execution, Fail, GraphState, Park, Start, decide, evolve
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
-from holdfast.graph._program import NoState, Parked, Program, StateCell
+from holdfast.graph._program import Log, NoState, Parked, Program, StateCell
 from holdfast.runs import End, Run, RunStatus, Step
 
 
@@ -50,6 +50,7 @@ class Scheduler:
         program: Program,
         cell: StateCell | None = None,
         completed: Callable[[Any], None] = lambda result: None,
+        log: Log | None = None,
     ) -> None:
         self.run = run
         self.program = program
@@ -60,6 +61,7 @@ class Scheduler:
         self.errors: dict[str, BaseException] = {}
         self._cell = cell or NoState()
         self._notify = completed
+        self._log = log
         self._flying: dict[str, Flight] = {}
         self._event_ids: dict[str, str] = {}
 
@@ -77,6 +79,8 @@ class Scheduler:
             if alone is None or self.program.is_async(alone.step) or self.run.is_ending:
                 return commands
             with self._standing(alone):
+                if self._log is not None:
+                    self._log.commit_now()
                 self._record(self._attempt(alone), alone)
 
     async def drive(self) -> Any:
@@ -151,6 +155,7 @@ class Scheduler:
     async def _await_alone(self, execution: Execution) -> None:
         with self._standing(execution):
             try:
+                await self._commit()
                 outcome = await self._attempt_async(execution)
             except asyncio.CancelledError:
                 self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
@@ -175,23 +180,29 @@ class Scheduler:
 
     async def _overlap(self, commands: list[Command]) -> None:
         """Start and stop what is to be, then wait until something that overlaps has ended."""
-        for command in commands:
-            if isinstance(command, Start):
-                self._launch(command.execution)
-            elif isinstance(command, Cancel):
-                self._stop(command.execution)
-        if any(isinstance(command, Cancel) for command in commands) or not self._flying:
+        prepared = [self._prepare(command.execution) for command in commands if isinstance(command, Start)]
+        cancels = [command.execution for command in commands if isinstance(command, Cancel)]
+        for execution in cancels:
+            self._stop(execution)
+        await self._commit()
+        for execution, context in prepared:
+            self._launch(execution, context)
+        if cancels or not self._flying:
             return
         landing = {flight.landed: key for key, flight in self._flying.items()}
         done, _ = await asyncio.wait(landing, return_when=asyncio.FIRST_COMPLETED)
         for waiter in done:
             await self._land(landing[waiter])
 
-    def _launch(self, execution: Execution) -> None:
+    def _prepare(self, execution: Execution) -> tuple[Execution, Context]:
+        """Make a place for an execution and tell that it starts; it does once that is safe."""
         context = copy_context()
         context.run(position.set, self._place(execution))
         self._cell.enter_shared(execution.key)
         context.run(self._tell_started, execution)
+        return execution, context
+
+    def _launch(self, execution: Execution, context: Context) -> None:
         attempt = self._attempt_async if self.program.is_async(execution.step) else self._attempt
         step = self.run.spawn_silently(
             attempt, execution, name=execution.step, step_id=execution.key, context=context.copy()
@@ -211,6 +222,10 @@ class Scheduler:
         flight = self._flying.pop(key)
         flight.context.run(self._record, await flight.step, flight.execution)
 
+    async def _commit(self) -> None:
+        if self._log is not None:
+            await self._log.commit()
+
     # -- recording ---------------------------------------------------------------------------------------------------
 
     def _tell_started(self, execution: Execution) -> None:
@@ -221,10 +236,10 @@ class Scheduler:
 
     def _record(self, outcome: Outcome, execution: Execution) -> None:
         """Make what happened part of the run: its state, the event, the fact. In the execution's own context."""
-        key = execution.key
+        key, delta = execution.key, None
         if isinstance(outcome.fact, Completed):
             try:
-                self._cell.leave(key)
+                delta = self._cell.leave(key)
             except StateConflictError as error:
                 outcome = Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
             else:
@@ -238,6 +253,8 @@ class Scheduler:
         event = self.run.tell(event_type, **payload)
         if event is not None:
             self._event_ids[key] = event.event_id
+            if self._log is not None:
+                self._log.attach(event.event_id, delta)
         self.state = evolve(self.graph, self.state, outcome.fact)
         self._forget()
 

@@ -83,10 +83,11 @@ class Run:
         record: bool = False,
         resume: RunRef | None = None,
         journal: Journal | None = None,
+        run_id: str | None = None,
     ) -> None:
         if resume is not None:
             check_transition(resume.run_id, resume.status, RunStatus.RUNNING)
-        self.id = resume.run_id if resume else host.new_id()
+        self.id = resume.run_id if resume else run_id or host.new_id()
         self.name = name
         self.parent = parent
         self.incarnation = resume.incarnation + 1 if resume else 1
@@ -188,11 +189,12 @@ class Run:
         """Emit an event of our own making where this code stands, if anybody will see it."""
         return self.host.event_bus.announce(self.speaker, event_type, payload)
 
-    def move(self, event_type: type[BaseEvent], /, **payload: Any) -> None:
+    def move(self, event_type: type[BaseEvent], /, **payload: Any) -> BaseEvent | None:
         """Tell of something that happens to the run as a whole; what comes later stands where it leads."""
         with at(self.place):
-            self.tell(event_type, **payload)
+            event = self.tell(event_type, **payload)
             self.place = position.get()
+        return event
 
     def _here(self) -> Position:
         here = position.get()

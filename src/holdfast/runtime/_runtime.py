@@ -70,19 +70,21 @@ class Runtime:
         entity: Entity | None = None,
         resume: RunRef | None = None,
         journal: Journal | None = None,
+        run_id: str | None = None,
     ) -> Run:
         """Start a run on the running loop and return it at once; `await` it for the result of `body(run, *args)`.
 
         Called inside a run, it starts a child of that run. A `body` that is no async function runs in a thread.
         `record=True` keeps the events of this run's tree while it lives. `resume` goes on with a failed run under its
-        next incarnation. `journal` takes down what the run's tree does and makes its end durable.
+        next incarnation. `journal` takes down what the run's tree does and makes its end durable. `run_id` is for a run
+        whose id is known before it starts.
         """
         loop = asyncio._get_running_loop()
         if loop is None:
             raise UsageError(
                 "start() needs a running event loop; from plain code use run(), which waits for the result"
             )
-        run = self._make(loop, name, record, entity, resume, journal)
+        run = self._make(loop, name, record, entity, resume, journal, run_id)
         self._supervise(run, body, args)
         return run
 
@@ -122,6 +124,7 @@ class Runtime:
         entity: Entity | None = None,
         resume: RunRef | None = None,
         journal: Journal | None = None,
+        run_id: str | None = None,
     ) -> Run:
         self._check_process()
         with self._lock:
@@ -136,6 +139,7 @@ class Runtime:
                 record=record,
                 resume=resume,
                 journal=journal,
+                run_id=run_id,
             )
             self._runs[run.id] = run
         return run

@@ -1,0 +1,91 @@
+"""`RunLog`: a run tree's way into its journal."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec.structs import replace
+
+from holdfast.checkpoints._rows import row_of
+from holdfast.clock import Clock
+from holdfast.deltas import Delta
+from holdfast.events._base import BaseEvent
+from holdfast.ids import IdFactory
+from holdfast.ports import Batch, JournalStore, Mark, Row, Session
+
+Durability = Literal["step", "exit"]
+HOLD_US = 60_000_000  # how long a session is held from its last commit
+
+
+class RunLog:
+    """Takes down the durable events of a tree as they are stamped, and commits them when a step is about to begin.
+
+    With `durability="step"` a step's result is on disk before the next one begins; with `"exit"` all is written at the end.
+    """
+
+    def __init__(
+        self,
+        store: JournalStore,
+        session: Session,
+        clock: Clock,
+        ids: IdFactory,
+        *,
+        triggers: frozenset[str] = frozenset(),
+        durability: Durability = "step",
+    ) -> None:
+        self.session = session
+        self._store = store
+        self._clock = clock
+        self._new_id = ids
+        self._triggers = triggers
+        self._durability = durability
+        self._seq = session.head
+        self._rows: list[Row] = []
+        self._marks: list[Mark] = []
+        self._deltas: dict[str, bytes] = {}
+        self._last_mark: str | None = None
+
+    def record(self, event: BaseEvent) -> None:
+        """Take down an event. Under the bus's lock, so rows are in the order of the events."""
+        row = row_of(event, self._seq + 1)
+        self._seq += 1
+        self._rows.append(row)
+        if event.type in self._triggers and event.run_id == self.session.root_run_id:
+            mark = Mark(self._new_id(), row.seq, row.at_us, event.type, parent_id=self._last_mark)
+            self._last_mark = mark.id
+            self._marks.append(mark)
+
+    def attach(self, event_id: str, delta: Delta | None) -> None:
+        """What the step that ended with this event changed in the state."""
+        if delta:
+            self._deltas[event_id] = delta.encode()
+
+    async def commit(self) -> None:
+        """Make durable what was taken down, unless that is left for the end."""
+        if self._rows and self._durability == "step":
+            await self._store.append(self._batch())
+
+    def commit_now(self) -> None:
+        """`commit`, blocking."""
+        if self._rows and self._durability == "step":
+            self._store.append_now(self._batch())
+
+    async def commit_end(self, run_id: str, status: str) -> None:
+        """The end of a run of the tree: with the root's, its status is stored in the same transaction."""
+        if run_id != self.session.root_run_id:
+            await self.commit()
+            return
+        await self._store.append(self._batch(status))
+        await self._store.close_session(self.session)
+
+    def _batch(self, status: str | None = None) -> Batch:
+        rows, self._rows = self._rows, []
+        marks, self._marks = self._marks, []
+        deltas, self._deltas = self._deltas, {}
+        return Batch(
+            self.session,
+            tuple(replace(row, delta=deltas[row.event_id]) if row.event_id in deltas else row for row in rows),
+            marks=tuple(marks),
+            status=status,
+            hold_until_us=self._clock.time_ns() // 1000 + HOLD_US,
+        )

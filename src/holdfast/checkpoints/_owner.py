@@ -1,0 +1,44 @@
+"""Which process holds a run, so that another on the same machine can tell that it is dead."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Owner(Struct, frozen=True):
+    """One process, told apart from a later one with the same pid where the system lets us."""
+
+    boot: str
+    pid: int
+    started: str
+
+    @classmethod
+    def this_process(cls) -> Owner:
+        return cls(_boot_id(), os.getpid(), _start_time(os.getpid()))
+
+    def is_dead(self) -> bool:
+        """True only if it certainly is: another machine, or a system without /proc, may know better than we."""
+        if not self.boot or self.boot != _boot_id():
+            return False
+        return _start_time(self.pid) != self.started
+
+
+def _boot_id() -> str:
+    """This boot of this machine; empty where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _start_time(pid: int) -> str:
+    """When a process started, in the kernel's own clock; empty if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    after_name = stat.rpartition(")")[2].split()
+    return "" if after_name[0] in ("Z", "X") else after_name[19]

@@ -1,0 +1,51 @@
+"""Events as journal rows and back."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.deltas import decode_plain, encode_plain, plain
+from holdfast.events._base import BaseEvent, Envelope, UnknownEvent, stamp
+from holdfast.events._codec import registry
+from holdfast.ports import Row
+
+_COLUMNS = (
+    "parent_event_id", "triggered_by_event_id", "started_event_id", "source_type", "source_id", "source_name",
+    "task_id", "task_name", "agent_id", "agent_role",
+)  # fmt: skip
+
+
+def row_of(event: BaseEvent, seq: int) -> Row:
+    """A stamped event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
+    envelope = event.env
+    assert envelope is not None
+    fields = {name: getattr(event, name) for name in type(event).__struct_fields__ if name != "env"}
+    return Row(
+        seq,
+        event.type,
+        envelope.event_id,
+        envelope.at_us,
+        envelope.run_id or "",
+        encode_plain(plain(fields)),
+        None,
+        *(getattr(envelope, name) for name in _COLUMNS),
+    )
+
+
+def event_of(row: Row, root_run_id: str, previous_event_id: str | None) -> BaseEvent:
+    """The event a row holds, as its own class; as an UnknownEvent if that class is gone or has changed."""
+    payload = decode_plain(row.payload)
+    cls = registry.get(row.type)
+    event: BaseEvent
+    try:
+        event = msgspec.convert(payload, cls) if cls is not None else UnknownEvent(tag=row.type, payload=payload)
+    except (msgspec.ValidationError, NameError, TypeError):
+        event = UnknownEvent(tag=row.type, payload=payload)
+    columns = {name: getattr(row, name) for name in _COLUMNS}
+    stamp(
+        event,
+        Envelope(
+            row.event_id, row.at_us, row.seq, row.run_id, root_run_id, previous_event_id=previous_event_id, **columns
+        ),
+    )
+    return event

@@ -1,0 +1,241 @@
+"""Flows that are written down, killed, and taken up again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.checkpoints.programs import MOMENTS, RESULT, Busy, Effects, Item
+
+from holdfast import Flow, Runtime, is_replaying, listen, start
+from holdfast.checkpoints import CheckpointConfig
+from holdfast.errors import GraphChangedError, NotStorableError, RunBusyError, StorageError, UsageError
+from holdfast.events import MethodExecutionFinishedEvent
+from holdfast.ports import Mark, RunInfo
+from holdfast.stores import SqliteStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(tmp_path / "journal.db") as store:
+        yield store
+
+
+def only_run(store: SqliteStore) -> RunInfo:
+    [info] = asyncio.run(store.runs())
+    return info
+
+
+def marks(store: SqliteStore) -> list[Mark]:
+    return asyncio.run(store.marks())
+
+
+def play(folder: Path, die_at: str = "", checkpoint: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.checkpoints.programs", str(folder), die_at, checkpoint]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_s1_17_killed_at_any_effect_a_flow_goes_on_in_another_process(tmp_path: Path, moment: str) -> None:
+    killed = play(tmp_path, moment)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with SqliteStore(tmp_path / "journal.db") as store:
+        run = only_run(store)
+    assert run.status == "running"
+    again = play(tmp_path, checkpoint=run.root_run_id)
+    assert again.stdout.strip() == str(RESULT), again.stderr
+    effects = Counter((tmp_path / "effects").read_text().splitlines())
+    assert set(effects) == {"left", "right", "join", "work 1", "work 2", "work 3", "end"}
+    # only what was in flight may happen once more: the step that was killed, and one that overlapped it
+    repeated = {name for name, times in effects.items() if times > 1}
+    assert repeated <= {moment.partition(" ")[2], "left", "right"}
+    assert max(effects.values()) <= 2
+    if moment.partition(" ")[2] not in ("left", "right"):
+        assert not repeated & {"left", "right"}
+
+
+def busy(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> Busy:
+    return Busy(Effects(tmp_path / "effects"), checkpoint=CheckpointConfig(store), runtime=runtime)
+
+
+def test_a_run_is_stored_with_its_end_and_a_checkpoint_after_each_method(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    flow = busy(store, tmp_path, runtime)
+    assert flow.kickoff() == RESULT
+    assert only_run(store).status == "completed"
+    assert {mark.trigger for mark in marks(store)} == {"method_execution_finished"}
+    assert len(marks(store)) == len(flow.method_outputs)
+
+
+async def test_the_same_on_a_loop(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:
+    assert await busy(store, tmp_path, runtime).akickoff() == RESULT
+
+
+def test_s1_16_an_earlier_checkpoint_resumes_on_a_branch_of_its_own(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    class Breaks(Busy):
+        broken = True
+
+        def end(self) -> list[Any]:
+            if self.broken:
+                raise LookupError("not yet")
+            return super().end()
+
+    flow = Breaks(Effects(tmp_path / "effects"), checkpoint=CheckpointConfig(store), runtime=runtime)
+    with pytest.raises(LookupError):
+        flow.kickoff()
+    assert only_run(store).status == "failed"
+    after_join = sorted(marks(store), key=lambda mark: mark.seq)[2]
+    Breaks.broken = False
+    assert flow.kickoff(from_checkpoint=after_join.id) == RESULT
+    effects = Counter((tmp_path / "effects").read_text().splitlines())
+    assert effects["left"] == effects["join"] == effects["end"] == 1
+    assert effects["work 1"] == 2
+    names = [branch.name for branch in asyncio.run(store.branches(only_run(store).root_run_id))]
+    assert names[0] == "main"
+    assert len(names) == 2
+
+
+def test_a_failed_run_goes_on_at_its_failed_step(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:
+    calls: list[str] = []
+
+    class Fragile(Flow[dict[str, Any]]):
+        ready = False
+
+        @start()
+        def prepare(self) -> str:
+            calls.append("prepare")
+            self.state["item"] = Item(name="kept").model_dump()
+            return "prepared"
+
+        @listen(prepare)
+        def use(self, given: str) -> str:
+            calls.append("use")
+            if not self.ready:
+                raise ConnectionError("down")
+            return f"{given} {self.state['item']['name']}"
+
+    flow = Fragile(checkpoint=CheckpointConfig(store), runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    flow.ready = True
+    assert flow.kickoff(from_checkpoint=only_run(store).root_run_id) == "prepared kept"
+    assert calls == ["prepare", "use", "use"]
+    assert only_run(store).incarnation == 2
+
+
+def test_s0_5_listeners_are_shown_what_completed_before_once_in_order_and_flagged(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    class Two(Flow[dict[str, Any]]):
+        broken = True
+
+        @start()
+        def one(self) -> str:
+            return "one"
+
+        @listen(one)
+        def two(self, given: str) -> str:
+            if self.broken:
+                raise ValueError("broken")
+            return given + " two"
+
+    seen: list[tuple[str, Any, bool]] = []
+
+    @runtime.event_bus.on(MethodExecutionFinishedEvent)
+    def note(source: object, event: MethodExecutionFinishedEvent) -> None:
+        seen.append((event.method_name, event.result, is_replaying()))
+
+    flow = Two(checkpoint=CheckpointConfig(store), runtime=runtime)
+    with pytest.raises(ValueError, match="broken"):
+        flow.kickoff()
+    assert seen == [("one", "one", False)]
+    seen.clear()
+    flow.broken = False
+    assert flow.kickoff(from_checkpoint=only_run(store).root_run_id) == "one two"
+    assert seen == [("one", "one", True), ("two", "one two", False)]
+
+
+async def test_a_second_live_resumer_is_refused(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    class Slow(Flow[dict[str, Any]]):
+        @start()
+        async def wait(self) -> str:
+            inside.set()
+            await go.wait()
+            return "done"
+
+    flow = Slow(checkpoint=CheckpointConfig(store), runtime=runtime)
+    running = asyncio.create_task(flow.akickoff())
+    await inside.wait()
+    [info] = await store.runs()
+    with pytest.raises(RunBusyError):
+        await flow.akickoff(from_checkpoint=info.root_run_id)
+    go.set()
+    assert await running == "done"
+
+
+def test_what_has_completed_can_only_be_forked(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:
+    flow = busy(store, tmp_path, runtime)
+    flow.kickoff()
+    with pytest.raises(StorageError, match="only be forked"):
+        flow.kickoff(from_checkpoint=only_run(store).root_run_id)
+
+
+def test_a_changed_program_is_refused_by_the_names_of_its_steps(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    class Before(Flow[dict[str, Any]]):
+        @start()
+        def one(self) -> None:
+            raise ValueError("stop here")
+
+    class After(Flow[dict[str, Any]]):
+        @start()
+        def one(self) -> None: ...
+
+        @listen(one)
+        def two(self) -> None: ...
+
+    with pytest.raises(ValueError, match="stop here"):
+        Before(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
+    with pytest.raises(GraphChangedError, match="step two was added"):
+        After(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff(from_checkpoint=only_run(store).root_run_id)
+
+
+def test_a_result_that_cannot_be_stored_fails_the_run_and_names_it(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    class Opaque(Flow[dict[str, Any]]):
+        @start()
+        def one(self) -> object:
+            return {"handle": object()}
+
+    with pytest.raises(NotStorableError, match="handle"):
+        Opaque(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
+
+
+def test_an_unknown_checkpoint_and_a_flow_without_a_store_are_told_in_words(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    with pytest.raises(StorageError, match="nonsense"):
+        busy(store, tmp_path, runtime).kickoff(from_checkpoint="nonsense")
+    with pytest.raises(UsageError, match="CheckpointConfig"):
+        Busy(Effects(tmp_path / "effects"), runtime=runtime).kickoff(from_checkpoint="nonsense")
+
+
+def test_s0_4_a_flow_that_is_written_down_records_nothing_on_the_bus(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    busy(store, tmp_path, runtime).kickoff()
+    assert runtime.event_bus.runtime_state is None
