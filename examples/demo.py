@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -50,6 +51,11 @@ def listen(run: Run) -> None:
         say(run.name, f"event {event.emission_sequence}: {event.type}" + (f", {event.reason}" if event.reason else ""))
 
 
+def owns(run: Run) -> str:
+    held = ", ".join(f"{holding.kind} {holding.name}" for holding in run.inventory())
+    return f"{run.name} is {run.status} and owns: {held}"
+
+
 def borrow_directory(run: Run) -> Path:
     directory = tempfile.TemporaryDirectory(prefix=f"holdfast-{run.name}-")
     run.hold("directory", Path(directory.name).name, directory.cleanup)
@@ -60,6 +66,7 @@ async def paint(run: Run, ready: asyncio.Event) -> int:
     listen(run)
     directory = borrow_directory(run)
     rooms = ["kitchen", "hall", "attic"]
+    say("demo", owns(run))
     for room in rooms:
         colour = await run.spawn(mix, "green", name=f"mix for {room}")
         (directory / room).write_text(colour)
@@ -83,11 +90,7 @@ async def main() -> None:
         painter = runtime.start(paint, painting, name="painter")
         sweeper = runtime.start(sweep, sweeping, name="sweeper")
         await sweeping.wait()
-        say(
-            "demo",
-            f"{sweeper.name} is {sweeper.status} and owns: "
-            + ", ".join(f"{h.kind} {h.name}" for h in sweeper.inventory()),
-        )
+        say("demo", owns(sweeper))
         rooms = await painter
         say("demo", f"{painter.name} painted {rooms} rooms and is {painter.status}")
         await sweeper.acancel("the demo is over")
@@ -99,4 +102,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # so that `make demo | head` ends quietly
     asyncio.run(main())
