@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from operator import attrgetter
+from typing import Any, cast
+
 import msgspec
 
 from holdfast.deltas import decode_plain, encode_plain, plain
@@ -13,23 +17,41 @@ _COLUMNS = (
     "parent_event_id", "triggered_by_event_id", "started_event_id", "source_type", "source_id", "source_name",
     "task_id", "task_name", "agent_id", "agent_role",
 )  # fmt: skip
+_columns = attrgetter(*_COLUMNS)
+_EXACT = 2**53  # integers that every reader of JSON takes for what they are
 
 
 def row_of(event: BaseEvent, seq: int) -> Row:
     """A stamped event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
     envelope = event.env
     assert envelope is not None
-    fields = {name: getattr(event, name) for name in type(event).__struct_fields__ if name != "env"}
     return Row(
         seq,
         event.type,
         envelope.event_id,
         envelope.at_us,
         envelope.run_id or "",
-        encode_plain(plain(fields)),
+        encode_fields({name: getattr(event, name) for name in type(event).__struct_fields__ if name != "env"}),
         None,
-        *(getattr(envelope, name) for name in _COLUMNS),
+        *_columns(envelope),
     )
+
+
+def encode_fields(fields: dict[str, Any]) -> bytes:
+    """A payload as JSON. Most are a few short texts and numbers, which need no second look."""
+    if all(map(_is_simple, fields.values())):
+        with suppress(ValueError):  # text that is no Unicode: said below, with its path
+            return msgspec.json.encode(fields)
+    return encode_plain(plain(fields))
+
+
+def _is_simple(value: object) -> bool:
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return True
+    if kind is int:
+        return -_EXACT < cast(int, value) < _EXACT
+    return (kind is dict or kind is list) and not value
 
 
 def event_of(row: Row, root_run_id: str, previous_event_id: str | None) -> BaseEvent:
