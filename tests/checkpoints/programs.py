@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +43,9 @@ class Effects:
     def _die(self, moment: str) -> None:
         if moment == self._die_at:
             os.kill(os.getpid(), signal.SIGKILL)
+        if f"stop {moment}" == self._die_at:
+            os.write(1, b"stopped\n")
+            threading.Event().wait()
 
 
 class Busy(Flow[Work]):

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from holdfast.errors import GraphChangedError, NotStorableError, RunBusyError, S
 from holdfast.events import MethodExecutionFinishedEvent
 from holdfast.ports import Mark, RunInfo
 from holdfast.stores import SqliteStore
+from holdfast.testing import ManualClock
 
 
 @pytest.fixture
@@ -183,6 +185,25 @@ async def test_a_second_live_resumer_is_refused(store: SqliteStore, tmp_path: Pa
         await flow.akickoff(from_checkpoint=info.root_run_id)
     go.set()
     assert await running == "done"
+
+
+def test_a_run_that_another_live_process_holds_is_busy_even_when_its_hold_has_run_out(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.checkpoints.programs", str(tmp_path), "stop before join", ""]
+    holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "stopped\n"
+        later = ManualClock(time.time_ns() + 3_600_000_000_000)
+        with SqliteStore(tmp_path / "journal.db") as store, Runtime(clock=later) as runtime:
+            flow = busy(store, tmp_path, runtime)
+            with pytest.raises(RunBusyError, match=str(holder.pid)):
+                flow.kickoff(from_checkpoint=only_run(store).root_run_id)
+            holder.kill()
+            holder.wait()
+            assert flow.kickoff(from_checkpoint=only_run(store).root_run_id) == RESULT
+    finally:
+        holder.kill()
+        holder.communicate()
 
 
 def test_what_has_completed_can_only_be_forked(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:

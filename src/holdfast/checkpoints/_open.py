@@ -10,7 +10,7 @@ from holdfast.checkpoints._log import HOLD_US, RunLog
 from holdfast.checkpoints._owner import Owner
 from holdfast.checkpoints._restore import Restored
 from holdfast.clock import Clock
-from holdfast.errors import GraphChangedError, StorageError
+from holdfast.errors import GraphChangedError, RunBusyError, StorageError
 from holdfast.graph import Graph
 from holdfast.ids import IdFactory
 from holdfast.ports import RunInfo
@@ -45,6 +45,10 @@ class Journalling(Struct, frozen=True):
         if changes:
             raise GraphChangedError(f"{graph.name} has changed since this run was recorded: {'; '.join(changes)}")
         ref = self._ref(restored)
+        if restored.info.status == RunStatus.RUNNING and stored.owner.is_another_alive():
+            raise RunBusyError(
+                f"run {ref.run_id} is held by process {stored.owner.pid}, which is alive; wait for it to end"
+            )
         now = self.clock.time_ns() // 1000
         taken_at = max(now, restored.info.held_until_us + 1) if stored.owner.is_dead() else now
         branch = await self._branch(restored, now)

@@ -25,6 +25,11 @@ class Owner(Struct, frozen=True):
             return False
         return _start_time(self.pid) != self.started
 
+    def is_another_alive(self) -> bool:
+        """True if it certainly is: a process of this machine, other than this one, that still runs."""
+        mine = self.boot and self.boot == _boot_id() and self.pid != os.getpid()
+        return bool(mine) and _start_time(self.pid) == self.started
+
 
 def _boot_id() -> str:
     """This boot of this machine; empty where the system does not say."""

@@ -24,7 +24,7 @@ from holdfast.events._stamping import place
 from holdfast.events._state import RuntimeState
 from holdfast.ids import IdFactory, new_id
 from holdfast.ports import Entity
-from holdfast.threads import LoopThread
+from holdfast.threads import LoopThread, done_here
 
 F = TypeVar("F", bound=HandlerFunction)
 
@@ -314,7 +314,7 @@ class EventBus:
         try:
             async with asyncio.timeout(timeout):
                 for barrier in self._passes(trees):
-                    await asyncio.wrap_future(barrier.done)
+                    await done_here(barrier.done)
         except TimeoutError:
             raise FlushTimeoutError(f"handlers were still at work after {timeout} seconds") from None
         return True

@@ -22,6 +22,7 @@ from holdfast.graph._core import Cancel, Command, Complete, Execution, Fail, Gra
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
 from holdfast.graph._program import Log, NoState, Parked, Program, StateCell
 from holdfast.runs import End, Run, RunStatus, Step
+from holdfast.threads import done_here
 
 
 class Outcome(Struct, frozen=True):
@@ -207,7 +208,7 @@ class Scheduler:
         step = self.run.spawn_silently(
             attempt, execution, name=execution.step, step_id=execution.key, context=context.copy()
         )
-        self._flying[execution.key] = Flight(execution, step, context, asyncio.wrap_future(step.over))
+        self._flying[execution.key] = Flight(execution, step, context, done_here(step.over))
 
     def _stop(self, execution: Execution) -> None:
         """Cancel an execution: its late result is refused from here on, whenever its code notices."""

@@ -16,6 +16,7 @@ from holdfast.runs._end import End
 from holdfast.runs._finish import finish, finish_in_thread
 from holdfast.runs._run import Run
 from holdfast.runs._status import RunStatus
+from holdfast.threads import done_here
 
 
 async def supervise(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -39,7 +40,7 @@ def _is_stillborn(run: Run) -> bool:
 
 async def _until_requested(run: Run) -> None:
     """Wait for a request. Cancelling the supervisor is one: its loop is shutting down."""
-    requested = asyncio.wrap_future(run.ending.requested)
+    requested = done_here(run.ending.requested)
     while not run.is_ending:
         try:
             await asyncio.wait({requested})

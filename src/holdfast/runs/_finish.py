@@ -20,6 +20,7 @@ from holdfast.runs._end import End
 from holdfast.runs._holdings import Holding
 from holdfast.runs._run import Run
 from holdfast.runs._status import RunStatus
+from holdfast.threads import done_here
 
 log = get_logger("runs")
 
@@ -62,8 +63,8 @@ async def _stop_work(run: Run, end: End) -> None:
         child.cancel(end.reason or f"its parent run {end.status}")
     for step in steps:
         step.cancel()
-    waits: list[Awaitable[Any]] = [asyncio.wrap_future(step.over) for step in steps]
-    waits += [asyncio.wrap_future(child.ending.done) for child in children]
+    waits: list[Awaitable[Any]] = [done_here(step.over) for step in steps]
+    waits += [done_here(child.ending.done) for child in children]
     await settle(waits, run.host.clock, run.host.grace)
     for step in steps:
         if not step.over.done():

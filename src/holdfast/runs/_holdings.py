@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import threading
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from msgspec import Struct
 from holdfast.context import is_async_callable
 from holdfast.errors import RunEndedError
 from holdfast.ports import Channel, Lease
-from holdfast.threads import ThreadPool
+from holdfast.threads import ThreadPool, done_here
 
 if TYPE_CHECKING:
     from holdfast.runs._run import Run
@@ -43,7 +42,9 @@ class CallbackLease:
         if is_async_callable(self._release):
             given_back = self._release()
         else:  # in a thread: it may block, and must not take longer than the run has
-            given_back = await asyncio.wrap_future(self._threads.submit(copy_context(), self._release))
+            releasing = self._threads.submit(copy_context(), self._release)
+            await done_here(releasing)
+            given_back = releasing.result()
         if inspect.isawaitable(given_back):
             await given_back
 

@@ -37,7 +37,7 @@ from holdfast.runs._end import End, Ending, RunRef, raise_end
 from holdfast.runs._holdings import CallbackLease, Holding, Holdings
 from holdfast.runs._status import RunStatus, check_transition
 from holdfast.runs._steps import Body, GraphStep, Step
-from holdfast.threads import LoopThread, ThreadPool
+from holdfast.threads import LoopThread, ThreadPool, done_here
 
 F = TypeVar("F", bound=HandlerFunction)
 
@@ -257,7 +257,7 @@ class Run:
     async def gate(self) -> None:
         """Where a step waits before it begins, while the run is paused."""
         while (resumed := self._resumed) is not None:
-            await asyncio.shield(asyncio.wrap_future(resumed))
+            await done_here(resumed)
 
     @asynccontextmanager
     async def waiting(self, reason: str = "") -> AsyncIterator[None]:
@@ -405,7 +405,9 @@ class Run:
             raise WrongLoopError(
                 f"run {self.name or self.id} lives on another event loop; await it there, or call run.result() in a thread"
             )
-        return await asyncio.shield(asyncio.wrap_future(done))
+        if not done.done():
+            await done_here(done)
+        return done.result()
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait in a thread, not in the run's own loop, and return what its body returned; raises as `await run` does."""

@@ -18,6 +18,7 @@ from holdfast.events.families.step import (
     StepFailedEvent,
     StepStartedEvent,
 )
+from holdfast.threads import done_here
 
 if TYPE_CHECKING:
     from holdfast.runs._run import Run
@@ -53,7 +54,7 @@ class Step:
 
     async def _awaited(self) -> Any:
         if not self.over.done():
-            await asyncio.wait({asyncio.wrap_future(self.over)})  # cancelling the wait leaves the step alone
+            await done_here(self.over)
         return self._result.result()
 
     def start(self, context: Context) -> None:
@@ -100,19 +101,17 @@ class Step:
         if is_async_callable(self._call):
             return await self._call(*self._args)
         self._thread = self.run.host.threads.submit(copy_context(), self._call, *self._args)
-        waiter = asyncio.wrap_future(self._thread)
-        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may come when nobody looks
+        waiter = done_here(self._thread)
         while not waiter.done():
             try:
-                await asyncio.wait({waiter})
+                await asyncio.wait({waiter})  # cancelling this wait leaves the waiter alone
             except asyncio.CancelledError:
                 if self.over.done():  # given up
                     raise
                 self._cancelled = True  # a thread cannot be stopped: wait for it; finish() gives it up in time
-        if self._cancelled:
-            waiter.exception()  # its outcome came too late to count
+        if self._cancelled:  # its outcome came too late to count
             raise asyncio.CancelledError
-        return waiter.result()
+        return self._thread.result()
 
     def _say(self, event_type: type[BaseEvent], **payload: Any) -> None:
         """Tell of the step, unless it was given up: its run may be gone."""

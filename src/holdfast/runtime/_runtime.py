@@ -23,7 +23,7 @@ from holdfast.runs._end import RunRef
 from holdfast.runs._finish import finish
 from holdfast.runs._holdings import Holding
 from holdfast.runs._run import Run
-from holdfast.threads import LoopThread, ThreadPool
+from holdfast.threads import LoopThread, ThreadPool, done_here
 
 Body = Callable[..., Any]
 
@@ -261,7 +261,7 @@ async def _patiently(run: Run) -> None:
     """Wait for a run's end although this task is being cancelled."""
     while not run.ending.done.done():
         try:
-            await asyncio.wait({asyncio.wrap_future(run.ending.done)})
+            await asyncio.wait({done_here(run.ending.done)})
         except asyncio.CancelledError:
             continue
 
