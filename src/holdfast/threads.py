@@ -20,6 +20,29 @@ from holdfast.context import Forks
 T = TypeVar("T")
 
 
+def done_here(future: Future[Any]) -> asyncio.Future[None]:
+    """A future of the running loop that is done when `future`, which any thread may set, is.
+
+    Unlike `asyncio.wrap_future` it leaves the other alone when it is cancelled, carries neither result nor error, and costs no
+    way through the loop's pipe when the other is set on this very loop.
+    """
+    loop = asyncio.get_running_loop()
+    here: asyncio.Future[None] = loop.create_future()
+
+    def notice() -> None:
+        if not here.done():
+            here.set_result(None)
+
+    def wake(_: Future[Any]) -> None:
+        if asyncio._get_running_loop() is loop:
+            notice()
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(notice)
+
+    future.add_done_callback(wake)
+    return here
+
+
 class LoopThread:
     """An event loop in a thread of its own, started by the first call that needs it."""
 

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, get_args, get_origin
+
+import msgspec
 
 from holdfast.checkpoints import CheckpointConfig
 from holdfast.context import current_run_id
 from holdfast.deltas import Shadow, fields_of
 from holdfast.errors import RunFailedError, SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
-from holdfast.events.families.flow import FlowCancelledEvent, FlowFailedEvent, FlowFinishedEvent, FlowStartedEvent
+from holdfast.events.families.flow import (
+    FlowCancelledEvent,
+    FlowFailedEvent,
+    FlowFinishedEvent,
+    FlowPlotEvent,
+    FlowStartedEvent,
+)
 from holdfast.flow._compile import FlowShape, compile_flow
 from holdfast.flow._durable import Opening, open_journal, waited_for
 from holdfast.flow._program import FlowProgram
 from holdfast.flow._state import fresh_state, update_state
-from holdfast.graph import Graph, Scheduler, end_with
+from holdfast.graph import Graph, Scheduler, end_with, to_html, to_mermaid, to_svg
 from holdfast.graph._cell import SharedState
 from holdfast.ids import new_id
 from holdfast.ports import DefaultRuntime
@@ -77,6 +87,24 @@ class Flow(Generic[S]):
     def graph(cls) -> Graph:
         """The graph its methods make. Raises FlowDefinitionError if it could never run as written."""
         return cls._compiled().graph
+
+    @classmethod
+    def to_mermaid(cls) -> str:
+        """Its graph as a Mermaid flowchart."""
+        return to_mermaid(cls.graph())
+
+    def plot(self, path: str | os.PathLike[str] = "flow.html") -> Path:
+        """Draw its graph into a file: an SVG if that is called .svg, Mermaid text if .mmd, else a page. Returns its path.
+
+        The file is replaced as a whole, or, when something fails, not at all.
+        """
+        path = Path(path)
+        draw = {".svg": to_svg, ".mmd": to_mermaid}.get(path.suffix.lower(), to_html)
+        graph = msgspec.structs.replace(self.graph(), name=self.name)
+        _replace_file(path, draw(graph))
+        told = FlowPlotEvent(flow_name=self.name, path=str(path))
+        (self._runtime or DefaultRuntime.get()).event_bus.tell_outside(self, told)
+        return path
 
     @classmethod
     def _compiled(cls) -> FlowShape:
@@ -143,8 +171,11 @@ class Flow(Generic[S]):
         opening = None
         if (config := self._config(from_checkpoint)) is not None:
             opening = await open_journal(self, config, runtime, from_checkpoint)
+        body = (
+            self._run_async if self._compiled().awaited else self._run_blocking
+        )  # the latter is one thread from end to end
         try:
-            return await runtime.arun(self._run_async, inputs, opening, **self._options(opening))
+            return await runtime.arun(body, inputs, opening, **self._options(opening))
         except RunFailedError as error:
             raise _cause(error) from None
 
@@ -220,3 +251,13 @@ class Flow(Generic[S]):
 
 def _cause(error: RunFailedError) -> BaseException:
     return error.__cause__ or error
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """Write beside it first, so that nobody ever sees half a file."""
+    beside = path.with_name(f".{new_id()}.tmp")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

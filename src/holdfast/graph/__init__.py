@@ -17,6 +17,7 @@ from holdfast.graph._core import (
 )
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
 from holdfast.graph._model import AllOf, AnyOf, Condition, Graph, Node, Source, holds, labels_of, route_label
+from holdfast.graph._picture import to_html, to_mermaid, to_svg
 from holdfast.graph._program import Parked, Program
 from holdfast.graph._scheduler import Scheduler, end_with
 
@@ -52,4 +53,7 @@ __all__ = [
     "holds",
     "labels_of",
     "route_label",
+    "to_html",
+    "to_mermaid",
+    "to_svg",
 ]
