@@ -107,7 +107,7 @@ async def _commit(run: Run, end: End) -> RunUnrecordedError | None:
 
 async def _drain_handlers(run: Run) -> None:
     """Part 4: let the handlers finish with the run's last events."""
-    if run.born_in_handler:
+    if run.born_in_handler or run.host.event_bus.is_settled(run.outlet):
         return
     problem = await _carry_out(run, partial(run.host.event_bus.flush_run, run.outlet, None))
     if problem is not None:
