@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Literal
-
-from msgspec.structs import replace
 
 from holdfast.checkpoints._rows import row_of
 from holdfast.clock import Clock
@@ -42,50 +42,60 @@ class RunLog:
         self._seq = session.head
         self._rows: list[Row] = []
         self._marks: list[Mark] = []
-        self._deltas: dict[str, bytes] = {}
+        self._carried: dict[int, bytes] = {}
+        self._lock = threading.Lock()
+        self._order = threading.Lock()
+        """Held from taking a batch until it is stored: batches reach the store in order."""
         self._last_mark: str | None = None
 
     def record(self, event: BaseEvent) -> None:
         """Take down an event. Under the bus's lock, so rows are in the order of the events."""
-        row = row_of(event, self._seq + 1)
-        self._seq += 1
-        self._rows.append(row)
-        if event.type in self._triggers and event.run_id == self.session.root_run_id:
-            mark = Mark(self._new_id(), row.seq, row.at_us, event.type, parent_id=self._last_mark)
-            self._last_mark = mark.id
-            self._marks.append(mark)
+        with self._lock:
+            row = row_of(event, self._seq + 1, self._carried.pop(threading.get_ident(), None))
+            self._seq += 1
+            self._rows.append(row)
+            if event.type in self._triggers and event.run_id == self.session.root_run_id:
+                mark = Mark(self._new_id(), row.seq, row.at_us, event.type, parent_id=self._last_mark)
+                self._last_mark = mark.id
+                self._marks.append(mark)
 
-    def attach(self, event_id: str, delta: Delta | None) -> None:
-        """What the step that ended with this event changed in the state."""
+    def carry(self, delta: Delta | None) -> None:
+        """What a step changed in the state: it is stored with the next event that this thread emits."""
         if delta:
-            self._deltas[event_id] = delta.encode()
+            self._carried[threading.get_ident()] = delta.encode()
 
     async def commit(self) -> None:
         """Make durable what was taken down, unless that is left for the end."""
-        if self._rows and self._durability == "step":
-            await self._store.append(self._batch())
+        if self._durability == "step":
+            await self._store_rows(None)
 
     def commit_now(self) -> None:
         """`commit`, blocking."""
-        if self._rows and self._durability == "step":
-            self._store.append_now(self._batch())
+        if self._durability == "step":
+            with self._order:
+                if self._rows:
+                    self._store.append_now(self._batch(None))
 
     async def commit_end(self, run_id: str, status: str) -> None:
         """The end of a run of the tree: with the root's, its status is stored in the same transaction."""
         if run_id != self.session.root_run_id:
             await self.commit()
             return
-        await self._store.append(self._batch(status))
+        await self._store_rows(status)
         await self._store.close_session(self.session)
 
-    def _batch(self, status: str | None = None) -> Batch:
-        rows, self._rows = self._rows, []
-        marks, self._marks = self._marks, []
-        deltas, self._deltas = self._deltas, {}
-        return Batch(
-            self.session,
-            tuple(replace(row, delta=deltas[row.event_id]) if row.event_id in deltas else row for row in rows),
-            marks=tuple(marks),
-            status=status,
-            hold_until_us=self._clock.time_ns() // 1000 + HOLD_US,
-        )
+    async def _store_rows(self, status: str | None) -> None:
+        if not self._order.acquire(blocking=False):
+            await asyncio.to_thread(self._order.acquire)  # a thread of this tree is storing
+        try:
+            if self._rows or status is not None:
+                await self._store.append(self._batch(status))
+        finally:
+            self._order.release()
+
+    def _batch(self, status: str | None) -> Batch:
+        with self._lock:
+            rows, self._rows = self._rows, []
+            marks, self._marks = self._marks, []
+        hold_until = self._clock.time_ns() // 1000 + HOLD_US
+        return Batch(self.session, tuple(rows), marks=tuple(marks), status=status, hold_until_us=hold_until)

@@ -12,6 +12,7 @@ class Owner(Struct, frozen=True):
     """One process, told apart from a later one with the same pid where the system lets us."""
 
     boot: str
+    """the boot of the machine and the process namespace in it: pids mean something only there"""
     pid: int
     started: str
 
@@ -34,7 +35,8 @@ class Owner(Struct, frozen=True):
 def _boot_id() -> str:
     """This boot of this machine; empty where the system does not say."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return ""
 

@@ -21,7 +21,7 @@ _columns = attrgetter(*_COLUMNS)
 _EXACT = 2**53  # integers that every reader of JSON takes for what they are
 
 
-def row_of(event: BaseEvent, seq: int) -> Row:
+def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
     """A stamped event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
     envelope = event.env
     assert envelope is not None
@@ -32,7 +32,7 @@ def row_of(event: BaseEvent, seq: int) -> Row:
         envelope.at_us,
         envelope.run_id or "",
         encode_fields({name: getattr(event, name) for name in type(event).__struct_fields__ if name != "env"}),
-        None,
+        delta,
         *_columns(envelope),
     )
 

@@ -219,17 +219,19 @@ class Flow(Generic[S]):
         """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
         restored = opening.restored if opening is not None else None
         state = fresh_state(self._example)
-        state = update_state(state, {**restored.state, **(inputs or {})} if restored is not None else inputs or {})
+        if restored is not None:
+            state = update_state(state, restored.state)
         shadow = Shadow(fields_of(state) if restored is not None else {}) if opening is not None else None
-        cell = SharedState(state, on_conflict=self.on_state_conflict, shadow=shadow)
+        state = update_state(state, inputs or {})
+        cell = SharedState(state, run_id=run.id, on_conflict=self.on_state_conflict, shadow=shadow)
         self._live[run.id] = self._latest = cell
         outputs: list[Any] = []
         self._outputs = outputs
         log = opening.log if opening is not None else None
         scheduler = Scheduler(run, FlowProgram(self, self._compiled()), cell, completed=outputs.append, log=log)
-        started = run.move(FlowStartedEvent, flow_name=self.name, inputs=dict(inputs or {}))
-        if log is not None and started is not None:
-            log.attach(started.event_id, cell.changes())
+        if log is not None:
+            log.carry(cell.changes())
+        run.move(FlowStartedEvent, flow_name=self.name, inputs=dict(inputs or {}))
         if restored is not None:
             scheduler.state, scheduler.results = restored.graph, restored.results
             outputs += restored.results.values()

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from holdfast.context import position
 from holdfast.deltas import Delta, Merge, Shadow, apply, fields_of, plain
-from holdfast.errors import StateConflictError, UsageError
+from holdfast.errors import RunEndedError, StateConflictError, UsageError
 
 
 class View:
@@ -32,9 +32,16 @@ class SharedState:
     """One state, and everyone who works on it. Safe for threads."""
 
     def __init__(
-        self, state: Any, *, on_conflict: Literal["fail", "last"] = "fail", shadow: Shadow | None = None
+        self,
+        state: Any,
+        *,
+        run_id: str | None = None,
+        on_conflict: Literal["fail", "last"] = "fail",
+        shadow: Shadow | None = None,
     ) -> None:
         self._state = state
+        self._run_id = run_id
+        self._alone: str | None = None
         self._shadow = shadow
         """What was committed last, if somebody wants to know what each step changed."""
         self._merge = Merge(reducers_of(state), on_conflict)
@@ -47,29 +54,43 @@ class SharedState:
     def current(self) -> Any:
         """The state as the code that asks may see it: its step's own view, or the state itself.
 
-        Raises UsageError while several steps run and it cannot be told which one asks.
+        Raises RunEndedError for a step that is over, UsageError while several steps run and it cannot be told which asks.
         """
         with self._lock:
-            view = self._views.get(position.get().step_id or "")
-            if view is not None:
-                return view.state
-            if self._views and position.get().step_id is None:
-                raise UsageError(
-                    "several steps are running, and this thread belongs to none of them; start it with holdfast.bind()"
-                )
-            return self._state
+            view = self._view()
+            return self._state if view is None else view.state
 
     def replace(self, state: Any) -> None:
         """Put another state in its place, for the step that asks."""
         with self._lock:
-            view = self._views.get(position.get().step_id or "")
-            if view is not None:
-                view.state = state
-            else:
+            view = self._view()
+            if view is None:
                 self._state = state
+            else:
+                view.state = state
+
+    def _view(self) -> View | None:
+        """The view of the step that asks; None for the state itself."""
+        here = position.get()
+        if here.step_id in self._views and here.run_id == self._run_id:
+            return self._views[here.step_id]
+        if (
+            here.run_id == self._run_id
+            and here.step_id is not None
+            and "#" in here.step_id
+            and here.step_id != self._alone
+        ):
+            raise RunEndedError(f"step {here.step_id} is over; what it still reads or writes of the state is refused")
+        if self._views:
+            raise UsageError(
+                "several steps are running, and it cannot be told for which of them this code asks for the state: start a "
+                "thread with holdfast.bind(), and give a run inside a step what it needs"
+            )
+        return None
 
     def enter_alone(self, key: str) -> None:
         """A step begins that nothing overlaps: it works on the state itself."""
+        self._alone = key
 
     def enter_shared(self, key: str) -> None:
         """A step begins that others overlap: it gets a copy of what is committed."""
@@ -88,6 +109,7 @@ class SharedState:
         Returns the change, if somebody keeps track.
         """
         with self._lock:
+            self._alone = None
             self._merge_view(key)
             return self.changes()
 
@@ -107,6 +129,7 @@ class SharedState:
     def abandon(self, key: str) -> None:
         """A step did not complete: its view is thrown away. A step that was alone has written to the state itself."""
         with self._lock:
+            self._alone = None
             self._views.pop(key, None)
 
     def _commit(self, step: str, delta: Delta, view: View, touched: set[str]) -> None:

@@ -162,26 +162,25 @@ def _start(state: GraphState, key: str) -> GraphState:
 
 def _complete(graph: Graph, state: GraphState, execution: Execution, route: str | None) -> GraphState:
     node = graph.by_name[execution.step]
-    state = replace(state, last=execution.key)
-    state = _arrive(graph, state, execution.step, execution.key, node.is_router)
+    labels = {execution.step: execution.key}
     if route is not None and node.is_router:
         # what a route triggers is given what the router was given: the route itself is only a name
-        state = _arrive(graph, state, route_label(route), execution.cause or execution.key, True)
-    return state
+        labels[route_label(route)] = execution.cause or execution.key
+    return _arrive(graph, replace(state, last=execution.key), labels, node.is_router)
 
 
-def _arrive(graph: Graph, state: GraphState, label: str, key: str, routed: bool) -> GraphState:
-    """A label arrives at every step that listens to it."""
-    for node in graph.listeners.get(label, ()):
-        arrived = {**state.arrived.get(node.name, {}), label: key}
-        won = state.won
-        if node.is_race and routed:  # a new wave
-            arrived, won = {label: key}, _without(won, node.name)
+def _arrive(graph: Graph, state: GraphState, labels: dict[str, str], routed: bool) -> GraphState:
+    """What one execution brings about arrives, as one, at every step that listens to some of it."""
+    for node in dict.fromkeys(node for label in labels for node in graph.listeners.get(label, ())):
+        heard = {label: labels[label] for label in labels_of(node.trigger) if label in labels}
+        arrived = {**state.arrived.get(node.name, {}), **heard}
+        won = _without(state.won, node.name) if routed and node.is_race else state.won  # a router begins a new wave
         if node.is_race and node.name in won:
             continue
         if node.trigger is None or not holds(node.trigger, frozenset(arrived)):
             state = replace(state, arrived={**state.arrived, node.name: arrived}, won=won)
             continue
+        label, key = list(heard.items())[-1]
         state = replace(state, arrived=_without(state.arrived, node.name), won=won)
         if node.is_race:
             state = _win(graph, state, node, label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
@@ -101,21 +101,18 @@ class Graph(Struct, frozen=True, dict=True):
         return tuple(node for node in self.nodes if node.is_start and node.trigger is None)
 
     def feeds(self, name: str) -> tuple[Node, ...]:
-        """The steps that a step may trigger: by its name, or by a route it declares."""
+        """The steps that a step may trigger: by its name, or by a route. A router that declares none may take any."""
         node = self.by_name[name]
-        return tuple(
-            dict.fromkeys(n for label in (name, *map(route_label, node.routes)) for n in self.listeners.get(label, ()))
-        )
+        routes: Iterable[str] = map(route_label, node.routes)
+        if node.is_router and not node.routes:
+            routes = (label for label in self.listeners if label not in self.by_name)
+        return tuple(dict.fromkeys(n for label in (name, *routes) for n in self.listeners.get(label, ())))
 
     def reachable(self, names: frozenset[str]) -> frozenset[str]:
         """These steps and everything that may run because of them. A router with unknown routes may reach any route."""
-        step_names = set(self.by_name)
-        routed = {node for label, nodes in self.listeners.items() if label not in step_names for node in nodes}
         found, ahead = set(names), list(names)
         while ahead:
-            node = self.by_name[ahead.pop()]
-            targets = set(self.feeds(node.name)) | (routed if node.is_router and not node.routes else set())
-            for target in targets:
+            for target in self.feeds(ahead.pop()):
                 if target.name not in found:
                     found.add(target.name)
                     ahead.append(target.name)

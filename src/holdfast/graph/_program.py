@@ -63,8 +63,8 @@ class StateCell(Protocol):
 class Log(Protocol):
     """Where what happens is written down. The scheduler says when it must be safe."""
 
-    def attach(self, event_id: str, delta: Delta | None) -> None:
-        """What the step that ended with an event changed in the state."""
+    def carry(self, delta: Delta | None) -> None:
+        """What a step changed in the state: it is stored with the next event that this thread emits."""
         ...
 
     async def commit(self) -> None:

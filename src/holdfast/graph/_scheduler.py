@@ -8,6 +8,7 @@ where the driver is. Only steps that overlap get a task or a thread each.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -86,7 +87,16 @@ class Scheduler:
 
     async def drive(self) -> Any:
         """Run the program to its end on this loop, and return the result of the execution that completed last."""
+        try:
+            return await self._drive_on()
+        finally:  # on the way out nothing is left in flight, in the record or in the state
+            for flight in list(self._flying.values()):
+                self._stop(flight.execution)
+
+    async def _drive_on(self) -> Any:
         while True:
+            if self.run.is_ending:
+                raise asyncio.CancelledError
             commands = decide(self.graph, self.state)
             alone = self._alone(commands)
             if alone is not None and self.program.is_async(alone.step):
@@ -105,9 +115,16 @@ class Scheduler:
             return self._conclude(ended)
         context = copy_context()
         waiter: Future[Any] = Future()
-        self.run.spawn_silently(
+        step = self.run.spawn_silently(
             self._drive_for, waiter, name=self.graph.name, step_id=self.run.host.new_id(), context=context
         )
+        first = concurrent.futures.FIRST_COMPLETED
+        concurrent.futures.wait([waiter, step.over, self.run.ending.requested], return_when=first)
+        if not waiter.done():  # the end was requested from outside
+            step.cancel()
+            concurrent.futures.wait([waiter, step.over], return_when=first)
+        if not waiter.done():
+            raise StepFailedError("the run was cancelled")
         return waiter.result()
 
     async def _drive_for(self, waiter: Future[Any]) -> None:
@@ -251,11 +268,11 @@ class Scheduler:
         if outcome.error is not None:
             self.errors[key] = outcome.error
         event_type, payload = self.program.event(outcome.fact, outcome.result, outcome.error)
+        if self._log is not None:
+            self._log.carry(delta)
         event = self.run.tell(event_type, **payload)
         if event is not None:
             self._event_ids[key] = event.event_id
-            if self._log is not None:
-                self._log.attach(event.event_id, delta)
         self.state = evolve(self.graph, self.state, outcome.fact)
         self._forget()
 
