@@ -260,3 +260,24 @@ def test_s0_4_a_flow_that_is_written_down_records_nothing_on_the_bus(
 ) -> None:
     busy(store, tmp_path, runtime).kickoff()
     assert runtime.event_bus.runtime_state is None
+
+
+def test_inputs_given_on_a_resume_are_written_down_too(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:
+    # regression: the second resume knew nothing of what the first was given
+    class Stubborn(Flow[dict[str, Any]]):
+        ready = False
+
+        @start()
+        def only(self) -> Any:
+            if not self.ready:
+                raise ValueError("not ready")
+            return self.state["x"]
+
+    flow = Stubborn(checkpoint=CheckpointConfig(store), runtime=runtime)
+    with pytest.raises(ValueError, match="not ready"):
+        flow.kickoff({"x": 1})
+    run_id = only_run(store).root_run_id
+    with pytest.raises(ValueError, match="not ready"):
+        flow.kickoff({"x": 99}, from_checkpoint=run_id)
+    flow.ready = True
+    assert flow.kickoff(from_checkpoint=run_id) == 99

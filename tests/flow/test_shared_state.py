@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 
-from holdfast import bind
-from holdfast.errors import StateConflictError, UsageError
-from holdfast.flow import Flow, FlowState, and_, listen, start
+from holdfast import Runtime, bind
+from holdfast.errors import RunCancelledError, RunEndedError, StateConflictError, UsageError
+from holdfast.flow import Flow, FlowState, and_, listen, or_, start
 
 
 class Inner(BaseModel):
@@ -154,8 +154,6 @@ def test_a_step_alone_works_on_the_state_itself() -> None:
 
 
 async def test_the_write_of_a_loser_is_thrown_away() -> None:
-    from holdfast.flow import or_
-
     class Race(Flow[Board]):
         @start()
         async def fast(self) -> None:
@@ -217,3 +215,77 @@ def test_dict_states_merge_key_by_key() -> None:
             return {key: value for key, value in self.state.items() if key != "id"}
 
     assert Keys().kickoff() == {"a": {"deep": [1]}, "b": 2}
+
+
+def test_s1_18_what_a_lost_racer_writes_late_is_refused_and_in_nobodys_state() -> None:
+    # regression: its view was gone, so it wrote to the state itself, and the next step's delta held it
+    won, refused = threading.Event(), threading.Event()
+
+    class Race(Flow[Board]):
+        @start()
+        def fast(self) -> str:
+            return "fast"
+
+        @start()
+        def slow(self) -> str:
+            won.wait(10)
+            try:
+                self.state.right = "late"
+            except RunEndedError:
+                refused.set()
+            return "slow"
+
+        @listen(or_(fast, slow))
+        def win(self) -> str:
+            won.set()
+            refused.wait(10)
+            self.state.left = "won"
+            return self.state.right
+
+    flow = Race()
+    assert flow.kickoff() == ""
+    assert refused.is_set()
+    assert (flow.state.left, flow.state.right) == ("won", "")
+
+
+async def test_the_state_can_be_read_after_a_parallel_group_was_cancelled() -> None:
+    # regression: the views of the cancelled steps stayed, and the state seemed to be in use for ever
+    inside = asyncio.Event()
+
+    class Stuck(Flow[Board]):
+        @start()
+        async def one(self) -> None:
+            inside.set()
+            await asyncio.Event().wait()
+
+        @start()
+        async def two(self) -> None:
+            await asyncio.Event().wait()
+
+    flow = Stuck()
+    running = asyncio.create_task(flow.akickoff())
+    await inside.wait()
+    running.cancel()
+    await asyncio.wait({running})
+    assert flow.state.counter == 0
+
+
+def test_cancelling_a_flow_that_a_plain_thread_drives_reaches_its_async_steps(runtime: Runtime) -> None:
+    # regression: the thread waited for the program's end and did not look at the run's
+    ran: list[str] = []
+
+    class Steps(Flow[Board]):
+        @start()
+        async def first(self) -> None:
+            ran.append("first")
+            [run] = runtime.runs()
+            run.cancel("enough")
+            await asyncio.Event().wait()
+
+        @listen(first)
+        async def second(self) -> None:
+            ran.append("second")
+
+    with pytest.raises(RunCancelledError, match="enough"):
+        Steps(runtime=runtime).kickoff()
+    assert ran == ["first"]

@@ -273,3 +273,81 @@ def test_nested_conditions_hold_as_they_are_written() -> None:
     assert "d#1" not in play.running
     play.finish("b")
     assert "d#1" in play.running
+
+
+def test_a_route_completes_what_an_any_of_had_collected() -> None:
+    # regression: the router's result wiped what had arrived before it
+    both = AnyOf((AllOf((Source("a"), Source(route_label("r")))), Source("x")))
+    play = Play(start("a"), listen("r0", Source("a"), "r"), Node("x", Source(route_label("never"))), listen("m", both))
+    play.finish("a")
+    play.finish("r0", 1, "r")
+    assert play.running == {"m#1"}
+
+
+def test_one_router_result_triggers_a_race_once() -> None:
+    # regression: its name and its route each began a wave
+    play = Play(start("a"), listen("r", Source("a"), "left"), listen("m", any_of("r", route_label("left"))))
+    play.finish("a")
+    play.finish("r", 1, "left")
+    assert play.state.counts["m"] == 1
+
+
+def test_a_race_further_along_a_loop_is_run_again_each_round() -> None:
+    # regression: only a router's direct listeners got a new wave, and the second round died in silence
+    play = Play(
+        start("s"),
+        listen("a", any_of("s", route_label("again"))),
+        listen("b", any_of("s", route_label("again"))),
+        listen("m", any_of("a", "b")),
+        listen("r", Source("m"), "again", "done"),
+    )
+    play.finish("s")
+    for number in (1, 2):
+        play.finish("a", number)
+        play.happen(Cancelled("b", number))
+        play.finish("m", number)
+        play.finish("r", number, "again")
+    assert play.state.counts["m"] == 2
+    assert play.running == {"a#3", "b#3"}
+
+
+def test_a_router_that_may_take_any_route_is_no_loser_without_consequences() -> None:
+    # regression: it was cancelled, and the step behind its route never ran
+    play = Play(
+        start("fast"), start("r0"), listen("r", Source("r0"), router=True), listen("m", any_of("fast", "r")),
+        listen("side", Source(route_label("side"))),
+    )  # fmt: skip
+    play.finish("r0")
+    play.finish("fast")
+    assert not [c for c in play.next if isinstance(c, Cancel)]
+    play.finish("r", 1, "side")
+    assert "side#1" in play.running
+
+
+def test_a_failure_after_its_race_was_won_by_another_is_not_swallowed() -> None:
+    play = Play(start("a"), start("s"), listen("b", Source("s")), listen("m", any_of("a", "b")))
+    play.finish("a")
+    play.finish("m")
+    play.finish("s")
+    play.fail("b", error="late")
+    assert play.next == [Fail(("late",))]
+
+
+def test_resuming_a_race_that_all_lost_lets_all_try_again() -> None:
+    play = Play(start("a"), start("b"), listen("c", any_of("a", "b")))
+    play.fail("a", error="first")
+    play.fail("b", error="second")
+    play.happen(Began())
+    assert play.running == {"a#1", "b#1"}
+    play.finish("b")
+    assert "c#1" in play.running
+
+
+def test_resuming_a_race_that_nobody_could_win_lets_the_failed_try_again() -> None:
+    play = Play(start("a"), start("s"), listen("b", Source(route_label("go"))), listen("r", Source("s"), "go", "stop"),
+                listen("c", any_of("a", "b")))  # fmt: skip
+    play.fail("a", error="first")
+    play.finish("s")
+    play.finish("r", 1, "stop")
+    play.happen(Began())
+    assert play.running == {"a#1"}

@@ -33,6 +33,13 @@ class Execution(Struct, frozen=True):
         return f"{self.step}#{self.number}"
 
 
+class Excused(Struct, frozen=True):
+    """An execution that failed without failing the run, so far."""
+
+    execution: Execution
+    error: str
+
+
 class GraphState(Struct, frozen=True):
     """Where a graph stands. Small and immutable; results are kept elsewhere, by execution key."""
 
@@ -50,8 +57,8 @@ class GraphState(Struct, frozen=True):
     """steps that several sources competed for and one has won, with the label that did"""
     losers: frozenset[str] = frozenset()
     """executions that lost such a race and feed nothing else: to be cancelled"""
-    tolerated: dict[str, str] = {}
-    """executions that failed while another source could still win, with their errors"""
+    tolerated: dict[str, Excused] = {}
+    """executions that failed while another source could still win"""
     errors: tuple[str, ...] = ()
     """what fails the run"""
     halted: dict[str, Execution] = {}
@@ -144,9 +151,15 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
 def _begin(graph: Graph, state: GraphState) -> GraphState:
     if state.begun:  # resumed: what was stopped or in flight is run again, but not what had lost its race
         stopped = {**state.halted, **state.running}
-        again = tuple(e for key, e in stopped.items() if key not in state.losers)
+        again = [e for key, e in stopped.items() if key not in state.losers]
+        tolerated = state.tolerated
+        if state.errors or not (
+            stopped or state.ready or state.waiting
+        ):  # it had failed: those who were excused try again
+            again, tolerated = [*(excused.execution for excused in tolerated.values()), *again], {}
         losers = state.losers & frozenset(state.waiting)
-        return replace(state, ready=(*again, *state.ready), running={}, halted={}, errors=(), losers=losers)
+        ready = (*again, *state.ready)
+        return replace(state, ready=ready, running={}, halted={}, errors=(), losers=losers, tolerated=tolerated)
     for node in graph.starts:
         state = _trigger(graph, state, node, None)
     return replace(state, begun=True)
@@ -166,22 +179,24 @@ def _complete(graph: Graph, state: GraphState, execution: Execution, route: str 
     if route is not None and node.is_router:
         # what a route triggers is given what the router was given: the route itself is only a name
         labels[route_label(route)] = execution.cause or execution.key
-    return _arrive(graph, replace(state, last=execution.key), labels, node.is_router)
+    if node.is_router:  # a new wave, for every race that this result may lead to
+        ahead = graph.ahead_of(tuple(labels))
+        state = replace(state, won={name: label for name, label in state.won.items() if name not in ahead})
+    return _arrive(graph, replace(state, last=execution.key), labels)
 
 
-def _arrive(graph: Graph, state: GraphState, labels: dict[str, str], routed: bool) -> GraphState:
+def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphState:
     """What one execution brings about arrives, as one, at every step that listens to some of it."""
     for node in dict.fromkeys(node for label in labels for node in graph.listeners.get(label, ())):
         heard = {label: labels[label] for label in labels_of(node.trigger) if label in labels}
         arrived = {**state.arrived.get(node.name, {}), **heard}
-        won = _without(state.won, node.name) if routed and node.is_race else state.won  # a router begins a new wave
-        if node.is_race and node.name in won:
+        if node.is_race and node.name in state.won:
             continue
         if node.trigger is None or not holds(node.trigger, frozenset(arrived)):
-            state = replace(state, arrived={**state.arrived, node.name: arrived}, won=won)
+            state = replace(state, arrived={**state.arrived, node.name: arrived})
             continue
         label, key = list(heard.items())[-1]
-        state = replace(state, arrived=_without(state.arrived, node.name), won=won)
+        state = replace(state, arrived=_without(state.arrived, node.name))
         if node.is_race:
             state = _win(graph, state, node, label)
         state = _trigger(graph, state, node, key)
@@ -196,7 +211,7 @@ def _win(graph: Graph, state: GraphState, node: Node, label: str) -> GraphState:
         for key, execution in state.in_flight.items()
         if execution.step in sources and graph.feeds(execution.step) == (node,)
     }
-    beaten = {key: error for key, error in state.tolerated.items() if key.rpartition("#")[0] not in sources}
+    beaten = {key: excused for key, excused in state.tolerated.items() if excused.execution.step not in sources}
     return replace(state, won={**state.won, node.name: label}, losers=state.losers | lost, tolerated=beaten)
 
 
@@ -210,11 +225,10 @@ def _fail(graph: Graph, state: GraphState, execution: Execution, error: str) -> 
     """A failure fails the run, unless the step only competed with others and one of those won or still can."""
     fed = graph.feeds(execution.step)
     if fed and all(node.is_race for node in fed):
-        if all(node.name in state.won for node in fed):
-            return state
-        if all(node.name in state.won or _can_be_won(graph, state, node) for node in fed):
-            return replace(state, tolerated={**state.tolerated, execution.key: error})
-    together = (*(e for k, e in state.tolerated.items() if _compete(graph, k, execution)), error)
+        unmet = [node for node in fed if node.name not in state.won]
+        if unmet and all(_can_be_won(graph, state, node) for node in unmet):
+            return replace(state, tolerated={**state.tolerated, execution.key: Excused(execution, error)})
+    together = (*(e.error for e in state.tolerated.values() if _compete(graph, e.execution, execution)), error)
     return replace(state, errors=(*state.errors, *together), halted={**state.halted, execution.key: execution})
 
 
@@ -225,8 +239,8 @@ def _too_often(graph: Graph, execution: Execution) -> str:
     )
 
 
-def _compete(graph: Graph, key: str, other: Execution) -> bool:
-    return bool(set(graph.feeds(key.rpartition("#")[0])) & set(graph.feeds(other.step)))
+def _compete(graph: Graph, one: Execution, other: Execution) -> bool:
+    return bool(set(graph.feeds(one.step)) & set(graph.feeds(other.step)))
 
 
 def _can_be_won(graph: Graph, state: GraphState, node: Node) -> bool:
@@ -241,9 +255,9 @@ def _can_be_won(graph: Graph, state: GraphState, node: Node) -> bool:
 def _unmet_races(graph: Graph, state: GraphState) -> tuple[str, ...]:
     """Errors of competitors in races that nobody won in the end."""
     return tuple(
-        error
-        for key, error in state.tolerated.items()
-        if any(node.name not in state.won for node in graph.feeds(key.rpartition("#")[0]))
+        excused.error
+        for excused in state.tolerated.values()
+        if any(node.name not in state.won for node in graph.feeds(excused.execution.step))
     )
 
 

@@ -119,6 +119,17 @@ class Graph(Struct, frozen=True, dict=True):
         return frozenset(found)
 
     @cached_property
+    def _ahead(self) -> dict[tuple[str, ...], frozenset[str]]:
+        return {}
+
+    def ahead_of(self, labels: tuple[str, ...]) -> frozenset[str]:
+        """Every step that may run because of these labels. Remembered: loops ask again and again."""
+        if labels not in self._ahead:
+            heard = (node.name for label in labels for node in self.listeners.get(label, ()))
+            self._ahead[labels] = self.reachable(frozenset(heard))
+        return self._ahead[labels]
+
+    @cached_property
     def fingerprint(self) -> str:
         """Of everything that shapes a run: names, triggers, routes, and digests where they are tracked."""
         return hashlib.sha256(msgspec.json.encode(self.nodes)).hexdigest()[:32]
