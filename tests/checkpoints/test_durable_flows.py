@@ -9,13 +9,18 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 from tests.checkpoints.programs import MOMENTS, RESULT, Busy, Effects, Item
 
-from holdfast import Flow, Runtime, is_replaying, listen, start
+from holdfast import Flow, FlowState, Runtime, is_replaying, listen, router, start
 from holdfast.checkpoints import CheckpointConfig
 from holdfast.errors import GraphChangedError, NotStorableError, RunBusyError, StorageError, UsageError
 from holdfast.events import MethodExecutionFinishedEvent
@@ -281,3 +286,99 @@ def test_inputs_given_on_a_resume_are_written_down_too(store: SqliteStore, tmp_p
         flow.kickoff({"x": 99}, from_checkpoint=run_id)
     flow.ready = True
     assert flow.kickoff(from_checkpoint=run_id) == 99
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Rich(FlowState):
+    camel: int = Field(default=0, alias="camelCase")
+    when: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    seen: set[str] = set()  # noqa: RUF012 - pydantic copies it
+    price: Decimal = Decimal(0)
+    item: Item = Item(name="")
+
+
+@dataclass
+class Inner:
+    v: int = 0
+
+
+@dataclass
+class Kept:
+    id: str = ""
+    inner: Inner = field(default_factory=Inner)
+    late: int = field(default=0, init=False)
+
+
+@pytest.mark.parametrize("kind", [Rich, Kept, {"start": 1}], ids=["model", "dataclass", "dict"])
+def test_states_and_results_have_their_types_again_after_a_resume(
+    store: SqliteStore, runtime: Runtime, kind: Any
+) -> None:
+    class Typed(Flow[Any]):
+        initial_state = kind
+        ready = False
+
+        @start()
+        def fill(self) -> Item:
+            state = self.state
+            if isinstance(state, Rich):
+                state.camel, state.seen, state.price = 7, {"a"}, Decimal("1.10")
+                state.item = Item(name="kept", tags=("x",))
+            elif isinstance(state, Kept):
+                state.inner, state.late = Inner(3), 5
+            else:
+                del state["start"]
+                state["tuple"] = (1, {"x"})
+            return Item(name="result")
+
+        @router(fill)
+        def colour(self) -> Colour:
+            return Colour.RED
+
+        @listen(Colour.RED)
+        def look(self, given: Item) -> tuple[Any, Item]:
+            if not self.ready:
+                raise ValueError("not ready")
+            return self.state, given
+
+    flow = Typed(checkpoint=CheckpointConfig(store, durability="step"), runtime=runtime)
+    with pytest.raises(ValueError, match="not ready"):
+        flow.kickoff()
+    before, Typed.ready = flow.state, True
+    flow.kickoff(from_checkpoint=only_run(store).root_run_id)
+    assert flow.state == before
+    assert type(flow.state) is type(before)
+    assert flow.method_outputs[0] == Item(name="result")
+    assert flow.method_outputs[1] is Colour.RED
+
+
+def test_a_run_goes_on_with_the_branch_it_took_last(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:
+    class Twice(Flow[dict[str, Any]]):
+        fails = True
+
+        @start()
+        def one(self) -> str:
+            self.state["path"] = "main" if self.fails else "branch"
+            return "one"
+
+        @listen(one)
+        def two(self) -> str:
+            self.state["path"] += " two"
+            return "two"
+
+        @listen(two)
+        def three(self) -> str:
+            if self.fails:
+                raise ValueError("fails")
+            return str(self.state["path"])
+
+    flow = Twice(checkpoint=CheckpointConfig(store), runtime=runtime)
+    with pytest.raises(ValueError, match="fails"):
+        flow.kickoff()
+    first = min(marks(store), key=lambda mark: mark.seq)
+    with pytest.raises(ValueError, match="fails"):
+        flow.kickoff({"path": "edited"}, from_checkpoint=first.id)
+    flow.fails = False
+    assert flow.kickoff(from_checkpoint=only_run(store).root_run_id) == "edited two"

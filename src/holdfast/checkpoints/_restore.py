@@ -40,6 +40,8 @@ async def restore(
     mark = await store.mark(checkpoint)
     root_run_id, branch, upto = (mark.root_run_id, mark.branch, mark.seq) if mark else (checkpoint, "main", None)
     info = await store.run(root_run_id)
+    if mark is None and info is not None:  # a run's head is that of the branch it took last
+        branch = max(await store.branches(root_run_id), key=lambda found: found.created_us).name
     if info is None:
         raise StorageError(
             f"no checkpoint and no run is called {checkpoint!r}; `holdfast checkpoint list` shows what there is"

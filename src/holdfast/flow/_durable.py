@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from msgspec import Struct
+from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from holdfast.checkpoints import CheckpointConfig, Journalling, Restored, RunLog, restore
 from holdfast.flow._program import fact_of
@@ -49,3 +50,16 @@ def waited_for(runtime: Any, coroutine: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine, for plain code."""
     result: T = runtime.loop_thread.submit(coroutine).result()
     return result
+
+
+def typed_results(flow: Flow[Any], results: dict[str, Any]) -> dict[str, Any]:
+    """Stored results with the types that the methods' annotations give them; plain data where there is none, or it does not fit."""
+    return {key: _typed(getattr(type(flow), key.rpartition("#")[0]), result) for key, result in results.items()}
+
+
+def _typed(method: Any, result: Any) -> Any:
+    try:
+        kind = get_type_hints(method).get("return")
+        return result if kind is None else TypeAdapter(kind).validate_python(result)
+    except (NameError, TypeError, ValidationError, PydanticSchemaGenerationError):
+        return result

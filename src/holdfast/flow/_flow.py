@@ -23,9 +23,9 @@ from holdfast.events.families.flow import (
     FlowStartedEvent,
 )
 from holdfast.flow._compile import FlowShape, compile_flow
-from holdfast.flow._durable import Opening, open_journal, waited_for
+from holdfast.flow._durable import Opening, open_journal, typed_results, waited_for
 from holdfast.flow._program import FlowProgram
-from holdfast.flow._state import fresh_state, update_state
+from holdfast.flow._state import fresh_state, restore_state, update_state, with_id
 from holdfast.graph import Graph, Scheduler, end_with, to_html, to_mermaid, to_svg
 from holdfast.graph._cell import SharedState
 from holdfast.ids import new_id
@@ -119,7 +119,7 @@ class Flow(Generic[S]):
 
     @state.setter
     def state(self, value: S) -> None:
-        self._cell().replace(value)
+        self._cell().replace(with_id(value))
 
     @property
     def method_outputs(self) -> list[Any]:
@@ -220,7 +220,7 @@ class Flow(Generic[S]):
         restored = opening.restored if opening is not None else None
         state = fresh_state(self._example)
         if restored is not None:
-            state = update_state(state, restored.state)
+            state = restore_state(state, restored.state)
         shadow = Shadow(fields_of(state) if restored is not None else {}) if opening is not None else None
         state = update_state(state, inputs or {})
         cell = SharedState(state, run_id=run.id, on_conflict=self.on_state_conflict, shadow=shadow)
@@ -233,8 +233,8 @@ class Flow(Generic[S]):
             log.carry(cell.changes())
         run.move(FlowStartedEvent, flow_name=self.name, inputs=dict(inputs or {}))
         if restored is not None:
-            scheduler.state, scheduler.results = restored.graph, restored.results
-            outputs += restored.results.values()
+            scheduler.state, scheduler.results = restored.graph, typed_results(self, restored.results)
+            outputs += scheduler.results.values()
             for event in restored.events:
                 run.host.event_bus.replay(self, event)
         scheduler.begin()
