@@ -22,7 +22,7 @@ from tests.checkpoints.programs import MOMENTS, RESULT, Busy, Effects, Item
 
 from holdfast import Flow, FlowState, Runtime, is_replaying, listen, router, start
 from holdfast.checkpoints import CheckpointConfig
-from holdfast.errors import GraphChangedError, NotStorableError, RunBusyError, StorageError, UsageError
+from holdfast.errors import GraphChangedError, NotStorableError, RunBusyError, StepFailedError, StorageError, UsageError
 from holdfast.events import MethodExecutionFinishedEvent
 from holdfast.ports import Mark, RunInfo
 from holdfast.stores import SqliteStore
@@ -382,3 +382,42 @@ def test_a_run_goes_on_with_the_branch_it_took_last(store: SqliteStore, tmp_path
         flow.kickoff({"path": "edited"}, from_checkpoint=first.id)
     flow.fails = False
     assert flow.kickoff(from_checkpoint=only_run(store).root_run_id) == "edited two"
+
+
+async def test_a_step_that_takes_longer_than_the_hold_keeps_its_run(store: SqliteStore) -> None:
+    clock, inside, go = ManualClock(), asyncio.Event(), asyncio.Event()
+
+    class Slow(Flow[dict[str, Any]]):
+        @start()
+        async def wait(self) -> str:
+            inside.set()
+            await go.wait()
+            return "done"
+
+    async with Runtime(clock=clock) as runtime:
+        running = asyncio.create_task(Slow(checkpoint=CheckpointConfig(store), runtime=runtime).akickoff())
+        await inside.wait()
+        [before] = await store.runs()
+        for _ in range(4):
+            await clock.until_sleeping()
+            clock.advance(25)
+            earlier = before.held_until_us
+            while before.held_until_us <= earlier:
+                await asyncio.sleep(0)
+                [before] = await store.runs()
+        assert before.held_until_us > clock.time_ns() // 1000
+        go.set()
+        assert await running == "done"
+
+
+async def test_a_step_that_raises_cancelled_error_by_itself_fails_the_flow(runtime: Runtime) -> None:
+    class Odd(Flow[dict[str, Any]]):
+        @start()
+        async def one(self) -> None:
+            raise asyncio.CancelledError
+
+        @start()
+        async def two(self) -> None: ...
+
+    with pytest.raises(StepFailedError, match="one raised CancelledError"):
+        await Odd(runtime=runtime).akickoff()

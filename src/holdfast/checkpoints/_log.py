@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import Future
 from typing import Literal
 
 from holdfast.checkpoints._rows import row_of
 from holdfast.clock import Clock
 from holdfast.deltas import Delta
+from holdfast.errors import FencedError, StorageError
 from holdfast.events._base import BaseEvent
 from holdfast.ids import IdFactory
+from holdfast.logs import get_logger
 from holdfast.ports import Batch, JournalStore, Mark, Row, Session
+from holdfast.threads import LoopThread
 
+log = get_logger("checkpoints")
 Durability = Literal["step", "exit"]
-HOLD_US = 60_000_000  # how long a session is held from its last commit
+HOLD_US = 60_000_000  # how long a session is held from its last commit or heartbeat
 
 
 class RunLog:
@@ -47,6 +52,7 @@ class RunLog:
         self._order = threading.Lock()
         """Held from taking a batch until it is stored: batches reach the store in order."""
         self._last_mark: str | None = None
+        self._beat: Future[None] | None = None
 
     def record(self, event: BaseEvent) -> None:
         """Take down an event. Under the bus's lock, so rows are in the order of the events."""
@@ -81,8 +87,31 @@ class RunLog:
         if run_id != self.session.root_run_id:
             await self.commit()
             return
+        self.stop_beating()
         await self._store_rows(status)
         await self._store.close_session(self.session)
+
+    def start_beating(self, loop_thread: LoopThread) -> None:
+        """Keep the hold on the run while its steps take their time. Until `stop_beating`, or the end."""
+        self._beat = loop_thread.submit(self._hold_on())
+
+    def stop_beating(self) -> None:
+        if self._beat is not None:
+            self._beat.cancel()
+            self._beat = None
+
+    async def _hold_on(self) -> None:
+        while True:
+            await self._clock.sleep(HOLD_US / 3_000_000)
+            try:
+                await self._store.append(Batch(self.session, hold_until_us=self._hold_until()))
+            except FencedError:
+                return  # somebody took the run over; its next commit will say so
+            except StorageError as error:
+                log.warning("the hold on run %s could not be renewed: %s", self.session.root_run_id, error)
+
+    def _hold_until(self) -> int:
+        return self._clock.time_ns() // 1000 + HOLD_US
 
     async def _store_rows(self, status: str | None) -> None:
         if not self._order.acquire(blocking=False):
@@ -97,5 +126,4 @@ class RunLog:
         with self._lock:
             rows, self._rows = self._rows, []
             marks, self._marks = self._marks, []
-        hold_until = self._clock.time_ns() // 1000 + HOLD_US
-        return Batch(self.session, tuple(rows), marks=tuple(marks), status=status, hold_until_us=hold_until)
+        return Batch(self.session, tuple(rows), marks=tuple(marks), status=status, hold_until_us=self._hold_until())

@@ -15,6 +15,7 @@ from holdfast.graph import Graph
 from holdfast.ids import IdFactory
 from holdfast.ports import RunInfo
 from holdfast.runs import RunRef, RunStatus
+from holdfast.threads import LoopThread
 
 
 class Definition(Struct, frozen=True):
@@ -32,6 +33,7 @@ class Journalling(Struct, frozen=True):
     config: CheckpointConfig
     clock: Clock
     ids: IdFactory
+    loop_thread: LoopThread
 
     async def begin(self, run_id: str, graph: Graph, made_by: str) -> RunLog:
         """Start the journal of a new run."""
@@ -58,7 +60,9 @@ class Journalling(Struct, frozen=True):
         store, owner = self.config.store, self.ids()
         session = await store.open(info, branch=branch, owner=owner, now_us=now_us, hold_until_us=now_us + HOLD_US)
         triggers, durability = frozenset(self.config.on_events), self.config.durability
-        return RunLog(store, session, self.clock, self.ids, triggers=triggers, durability=durability)
+        log = RunLog(store, session, self.clock, self.ids, triggers=triggers, durability=durability)
+        log.start_beating(self.loop_thread)
+        return log
 
     async def _branch(self, restored: Restored, now: int) -> str:
         """The branch to go on with: the recorded one at its head, else a new one from there."""

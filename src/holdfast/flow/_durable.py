@@ -31,7 +31,7 @@ class Opening(Struct, frozen=True):
 
 async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, checkpoint: str | None) -> Opening:
     """Start the journal of a new run of a flow, or take up the one that a checkpoint belongs to."""
-    journalling = Journalling(config, runtime.clock, runtime.new_id)
+    journalling = Journalling(config, runtime.clock, runtime.new_id, runtime.loop_thread)
     made_by = f"{type(flow).__module__}:{type(flow).__qualname__}"
     graph = flow.graph()
     if checkpoint is None:

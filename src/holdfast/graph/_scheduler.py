@@ -238,7 +238,15 @@ class Scheduler:
 
     async def _land(self, key: str) -> None:
         flight = self._flying.pop(key)
-        flight.context.run(self._record, await flight.step, flight.execution)
+        execution = flight.execution
+        try:
+            outcome = await flight.step
+        except asyncio.CancelledError:
+            if self.run.is_ending:
+                raise
+            error = StepFailedError(f"step {execution.step} raised CancelledError, though nobody cancelled it")
+            outcome = Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+        flight.context.run(self._record, outcome, execution)
 
     async def _commit(self) -> None:
         if self._log is not None:
