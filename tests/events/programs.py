@@ -46,7 +46,7 @@ class Program:
     def send(self, number: int) -> None:
         os.kill(self.process.pid, number)
 
-    def ended(self, timeout: float = 8.0) -> tuple[int, str]:
+    def ended(self, timeout: float = 25.0) -> tuple[int, str]:
         """Its exit code (minus the signal that ended it) and what else it said."""
         try:
             rest, _ = self.process.communicate(timeout=timeout)
