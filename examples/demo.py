@@ -85,6 +85,9 @@ async def sweep(run: Run, ready: asyncio.Event) -> None:
 
 
 async def main() -> None:
+    say(
+        "demo", "two runs side by side: each hears its own events, owns what it borrows, and gives it back when it ends"
+    )
     async with Runtime() as runtime:
         painting, sweeping = asyncio.Event(), asyncio.Event()
         painter = runtime.start(paint, painting, name="painter")

@@ -184,7 +184,7 @@ class NotStorableError(StorageError, TypeError):
     def __init__(self, path: str, type_name: str, hint: str = "") -> None:
         self.path = path
         self.type_name = type_name
-        advice = hint or "store plain data, or register a codec with holdfast.serde.register"
+        advice = hint or "store plain data made from it instead"
         super().__init__(f"{path}: cannot store a {type_name}; {advice}")
 
 

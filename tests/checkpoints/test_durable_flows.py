@@ -22,7 +22,15 @@ from tests.checkpoints.programs import MOMENTS, RESULT, Busy, Effects, Item
 
 from holdfast import Flow, FlowState, Runtime, is_replaying, listen, router, start
 from holdfast.checkpoints import CheckpointConfig
-from holdfast.errors import GraphChangedError, NotStorableError, RunBusyError, StepFailedError, StorageError, UsageError
+from holdfast.errors import (
+    GraphChangedError,
+    NotStorableError,
+    RunBusyError,
+    RuntimeClosedError,
+    StepFailedError,
+    StorageError,
+    UsageError,
+)
 from holdfast.events import MethodExecutionFinishedEvent
 from holdfast.ports import Mark, RunInfo
 from holdfast.stores import SqliteStore
@@ -421,3 +429,25 @@ async def test_a_step_that_raises_cancelled_error_by_itself_fails_the_flow(runti
 
     with pytest.raises(StepFailedError, match="one raised CancelledError"):
         await Odd(runtime=runtime).akickoff()
+
+
+def test_a_run_that_could_not_start_leaves_no_heartbeat_behind(store: SqliteStore) -> None:
+    clock = ManualClock()
+    runtime = Runtime(clock=clock)
+    flow = Busy(Effects(Path("unused")), checkpoint=CheckpointConfig(store), runtime=runtime)
+    runtime.close()
+    try:
+        with pytest.raises(RuntimeClosedError):
+            flow.kickoff()
+        before = only_run(store).held_until_us
+        clock.advance(100)
+        assert asyncio.run_coroutine_threadsafe(_tasks_left(), runtime.loop_thread.loop).result(10) == []
+        assert only_run(store).held_until_us == before
+    finally:
+        runtime.loop_thread.stop()
+
+
+async def _tasks_left() -> list[str]:
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]

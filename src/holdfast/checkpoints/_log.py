@@ -114,8 +114,8 @@ class RunLog:
         return self._clock.time_ns() // 1000 + HOLD_US
 
     async def _store_rows(self, status: str | None) -> None:
-        if not self._order.acquire(blocking=False):
-            await asyncio.to_thread(self._order.acquire)  # a thread of this tree is storing
+        while not self._order.acquire(blocking=False):  # noqa: ASYNC110 - a thread of this tree is storing
+            await asyncio.sleep(0.001)  # not in a thread: a wait that is cancelled there would take the lock for good
         try:
             if self._rows or status is not None:
                 await self._store.append(self._batch(status))

@@ -44,7 +44,7 @@ async def restore(
         branch = max(await store.branches(root_run_id), key=lambda found: found.created_us).name
     if info is None:
         raise StorageError(
-            f"no checkpoint and no run is called {checkpoint!r}; `holdfast checkpoint list` shows what there is"
+            f"no checkpoint and no run is called {checkpoint!r}; the store's runs() and marks() say what there is"
         )
     restored = Restored(info, branch, 0, GraphState(), {}, {}, [])
     graph, previous = graph_of(info), None

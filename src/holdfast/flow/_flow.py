@@ -164,6 +164,9 @@ class Flow(Generic[S]):
             return runtime.run(self._run_blocking, inputs, opening, **self._options(opening))
         except RunFailedError as error:
             raise _cause(error) from None
+        finally:
+            if opening is not None:  # also when the run could not even start
+                opening.log.stop_beating()
 
     async def akickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: str | None = None) -> Any:
         """`kickoff` for coroutines."""
@@ -178,6 +181,9 @@ class Flow(Generic[S]):
             return await runtime.arun(body, inputs, opening, **self._options(opening))
         except RunFailedError as error:
             raise _cause(error) from None
+        finally:
+            if opening is not None:  # also when the run could not even start
+                opening.log.stop_beating()
 
     kickoff_async = akickoff
 

@@ -29,7 +29,7 @@ Body = Callable[..., Any]
 
 
 class Runtime:
-    """Holds runs. Use the default one through `holdfast.run(...)`, or make one and close it: `with Runtime() as runtime:`.
+    """Holds runs. `default_runtime()` is the one of this process; or make one and close it: `with Runtime() as runtime:`.
 
     `grace` bounds each part of a run's end, in seconds: how long steps get to stop, leases to be released, handlers to
     catch up.
