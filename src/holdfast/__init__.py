@@ -19,6 +19,7 @@ if sys.platform == "win32":
     )
 
 if TYPE_CHECKING:
+    from holdfast.checkpoints import CheckpointConfig as CheckpointConfig
     from holdfast.context import BoundExecutor as BoundExecutor
     from holdfast.context import bind as bind
     from holdfast.context import current_run_id as current_run_id
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
     from holdfast.events import watch_signals as watch_signals
     from holdfast.flow import Flow as Flow
     from holdfast.flow import FlowState as FlowState
+    from holdfast.flow import HumanFeedbackResult as HumanFeedbackResult
+    from holdfast.flow import Pending as Pending
     from holdfast.flow import and_ as and_
+    from holdfast.flow import human_feedback as human_feedback
     from holdfast.flow import listen as listen
     from holdfast.flow import or_ as or_
     from holdfast.flow import router as router
@@ -52,11 +56,15 @@ _WHERE = {
     "BaseEvent": "events",
     "BaseEventListener": "events",
     "BoundExecutor": "context",
+    "CheckpointConfig": "checkpoints",
     "Depends": "events",
     "EventBus": "events",
     "EventRecord": "events",
     "Flow": "flow",
     "FlowState": "flow",
+    "HumanFeedbackResult": "flow",
+    "Pending": "flow",
+    "human_feedback": "flow",
     "Run": "runs",
     "RunStatus": "runs",
     "Runtime": "runtime",
@@ -83,7 +91,7 @@ def __getattr__(name: str) -> Any:
     if name in _WHERE:
         value = getattr(importlib.import_module(f"holdfast.{_WHERE[name]}"), name)
     elif name == "event_bus":
-        value = DefaultRuntime.get().event_bus
+        value = importlib.import_module("holdfast.runtime").default_runtime().event_bus
     elif name == "__version__":
         value = importlib.import_module("importlib.metadata").version("holdfast")
     else:
@@ -96,8 +104,8 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def _find_default_runtime() -> Any:
-    return importlib.import_module("holdfast.runtime").default_runtime()
+def _find_runtime() -> Any:
+    return importlib.import_module("holdfast.runtime").current_runtime()
 
 
-DefaultRuntime.find = _find_default_runtime
+DefaultRuntime.find = _find_runtime

@@ -28,6 +28,7 @@
     │   ├── RunCancelledError               it was cancelled, with a reason
     │   ├── StepFailedError                 a step of its graph broke, or ran too often
     │   ├── StateConflictError              steps that overlapped changed the same thing; names path, steps and fix
+    │   ├── AnswerPendingError              a person's answer will come later; the run is put down until then
     │   ├── RunEndedError                   it has ended; late writes and emits are refused
     │   └── RunUnrecordedError              it ended, but its end could not be stored
     └── StorageError                    something cannot be stored or read back
@@ -164,6 +165,15 @@ class StepFailedError(RunError):
 
 class StateConflictError(RunError):
     """Steps that overlapped changed the same thing, and nothing says which change counts."""
+
+
+class AnswerPendingError(RunError):
+    """A person's answer will come later. Raised by whoever asks; the run is put down until `resume()` brings it."""
+
+    def __init__(self, message: str = "the answer will come later", *, requests: tuple[object, ...] = ()) -> None:
+        self.requests = requests
+        """The questions without an answer, as `HumanRequest`s."""
+        super().__init__(message)
 
 
 class RunEndedError(RunError):

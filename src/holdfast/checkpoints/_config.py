@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from holdfast.checkpoints._log import Durability
+from holdfast.errors import UsageError
 from holdfast.ports import JournalStore
+
+Durability = Literal["step", "exit"]
+MARKED = ("task_completed", "method_execution_finished")
 
 
 class CheckpointConfig(Struct, frozen=True):
     """Write a run down so that it can be resumed."""
 
-    store: JournalStore | Any
-    """where: a `SqliteStore`, `PostgresStore` or `MemoryStore`"""
-    on_events: tuple[str, ...] = ("task_completed", "method_execution_finished")
+    store: JournalStore | Any = None
+    """where: a provider (`SqliteProvider`, `PostgresProvider`, `JsonProvider`) or a journal store; None for the runtime's own"""
+    on_events: tuple[str, ...] = MARKED
     """event types that make a named checkpoint"""
     durability: Durability = "step"
     """`step`: a step's result is on disk before the next begins; `exit`: everything is written at the end"""
+    on_change: Literal["refuse", "adopt"] = "refuse"
+    """whether a run goes on when its program has other steps than it was recorded with"""
+    secrets: Callable[[str], str | None] | None = None
+    """gives a secret of the state when a run is resumed, by its path (`api_key`); None for the environment"""
+
+    def __post_init__(self) -> None:
+        given: object = self.on_events
+        if isinstance(given, str):
+            raise UsageError(f"on_events takes several event types: on_events=({given!r},)")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Literal
 
+from msgspec.structs import replace
+
+from holdfast.checkpoints._blobs import BlobWriter
+from holdfast.checkpoints._config import Durability
+from holdfast.checkpoints._fold import Fold, Progress
 from holdfast.checkpoints._rows import row_of
+from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
 from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
@@ -18,7 +25,6 @@ from holdfast.ports import Batch, JournalStore, Mark, Row, Session
 from holdfast.threads import LoopThread
 
 log = get_logger("checkpoints")
-Durability = Literal["step", "exit"]
 HOLD_US = 60_000_000  # how long a session is held from its last commit or heartbeat
 
 
@@ -37,9 +43,18 @@ class RunLog:
         *,
         triggers: frozenset[str] = frozenset(),
         durability: Durability = "step",
+        recorded: Fold | None = None,
+        last_mark: str | None = None,
+        snapshots: Snapshots | None = None,
+        marked: Callable[[tuple[Mark, ...]], None] = lambda marks: None,
     ) -> None:
         self.session = session
-        self._store = store
+        self.store = store
+        self.recorded = recorded
+        """What the tree amounted to when it was taken up again."""
+        self.answers: dict[str, str] = {}
+        """What people answered while the run was put down, by the id of the request."""
+        self.is_closed = False
         self._clock = clock
         self._new_id = ids
         self._triggers = triggers
@@ -47,28 +62,63 @@ class RunLog:
         self._seq = session.head
         self._rows: list[Row] = []
         self._marks: list[Mark] = []
+        self._blobs = BlobWriter()
         self._carried: dict[int, bytes] = {}
+        self._calls: Counter[tuple[str, str | None]] = Counter()
         self._lock = threading.Lock()
         self._order = threading.Lock()
         """Held from taking a batch until it is stored: batches reach the store in order."""
-        self._last_mark: str | None = None
+        self._last_mark = last_mark
+        self._size = 0
+        """Bytes taken down since the last mark."""
+        self._snapshots = snapshots
+        self._marked = marked
         self._beat: Future[None] | None = None
+
+    # -- taking down -----------------------------------------------------------------------------------------------
 
     def record(self, event: BaseEvent) -> None:
         """Take down an event. Under the bus's lock, so rows are in the order of the events."""
         with self._lock:
             row = row_of(event, self._seq + 1, self._carried.pop(threading.get_ident(), None))
+            size = len(row.payload) + len(row.delta or b"")
+            if size > 4096:
+                row = replace(row, payload=self._blobs.extract(row.payload), delta=self._small(row.delta))
             self._seq += 1
+            self._size += size
             self._rows.append(row)
             if event.type in self._triggers and event.run_id == self.session.root_run_id:
-                mark = Mark(self._new_id(), row.seq, row.at_us, event.type, parent_id=self._last_mark)
-                self._last_mark = mark.id
-                self._marks.append(mark)
+                self._mark(row, event.type)
+
+    def _small(self, delta: bytes | None) -> bytes | None:
+        return delta if delta is None else self._blobs.extract(delta)
+
+    def _mark(self, row: Row, trigger: str) -> None:
+        mark = Mark(self._new_id(), row.seq, row.at_us, trigger, parent_id=self._last_mark, size=self._size)
+        self._last_mark, self._size = mark.id, 0
+        self._marks.append(mark)
 
     def carry(self, delta: Delta | None) -> None:
         """What a step changed in the state: it is stored with the next event that this thread emits."""
         if delta:
             self._carried[threading.get_ident()] = delta.encode()
+
+    # -- runs inside the tree --------------------------------------------------------------------------------------
+
+    def next_call(self, run_id: str, step_id: str | None) -> str:
+        """Which run this is that a step starts: `step#number/ordinal`, the same each time the step is run again."""
+        with self._lock:
+            self._calls[run_id, step_id] += 1
+            return f"{step_id}/{self._calls[run_id, step_id]}"
+
+    def recorded_call(self, run_id: str, call: str) -> tuple[str, Progress] | None:
+        """The run that this call started before the tree was taken up again, and how far it had come."""
+        if self.recorded is None or (parent := self.recorded.runs.get(run_id)) is None:
+            return None
+        child = parent.children.get(call, "")
+        return (child, self.recorded.runs[child]) if child in self.recorded.runs else None
+
+    # -- committing ------------------------------------------------------------------------------------------------
 
     async def commit(self) -> None:
         """Make durable what was taken down, unless that is left for the end."""
@@ -80,7 +130,9 @@ class RunLog:
         if self._durability == "step":
             with self._order:
                 if self._rows:
-                    self._store.append_now(self._batch(None))
+                    batch = self._batch(None)
+                    self.store.append_now(batch)
+                    self._stored(batch)
 
     async def commit_end(self, run_id: str, status: str) -> None:
         """The end of a run of the tree: with the root's, its status is stored in the same transaction."""
@@ -89,7 +141,42 @@ class RunLog:
             return
         self.stop_beating()
         await self._store_rows(status)
-        await self._store.close_session(self.session)
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the run, so that another may take it up. Twice is fine."""
+        self.stop_beating()
+        if not self.is_closed:
+            self.is_closed = True
+            await self.store.close_session(self.session)
+
+    async def _store_rows(self, status: str | None) -> None:
+        while not self._order.acquire(blocking=False):  # noqa: ASYNC110 - a thread of this tree is storing
+            await asyncio.sleep(0.001)  # not in a thread: a wait that is cancelled there would take the lock for good
+        try:
+            if self._rows or status is not None:
+                batch = self._batch(status)
+                await _whole(self.store.append(batch))
+                self._stored(batch)
+        finally:
+            self._order.release()
+
+    def _batch(self, status: str | None) -> Batch:
+        with self._lock:
+            rows, self._rows = self._rows, []
+            marks, self._marks = self._marks, []
+            blobs = self._blobs.take_all()
+        return Batch(
+            self.session, tuple(rows), blobs, marks=tuple(marks), status=status, hold_until_us=self._hold_until()
+        )
+
+    def _stored(self, batch: Batch) -> None:
+        if self._snapshots is not None:
+            self._snapshots.note(batch)
+        if batch.marks:
+            self._marked(batch.marks)
+
+    # -- holding on ------------------------------------------------------------------------------------------------
 
     def start_beating(self, loop_thread: LoopThread) -> None:
         """Keep the hold on the run while its steps take their time. Until `stop_beating`, or the end."""
@@ -104,7 +191,7 @@ class RunLog:
         while True:
             await self._clock.sleep(HOLD_US / 3_000_000)
             try:
-                await self._store.append(Batch(self.session, hold_until_us=self._hold_until()))
+                await self.store.append(Batch(self.session, hold_until_us=self._hold_until()))
             except FencedError:
                 return  # somebody took the run over; its next commit will say so
             except StorageError as error:
@@ -113,17 +200,16 @@ class RunLog:
     def _hold_until(self) -> int:
         return self._clock.time_ns() // 1000 + HOLD_US
 
-    async def _store_rows(self, status: str | None) -> None:
-        while not self._order.acquire(blocking=False):  # noqa: ASYNC110 - a thread of this tree is storing
-            await asyncio.sleep(0.001)  # not in a thread: a wait that is cancelled there would take the lock for good
-        try:
-            if self._rows or status is not None:
-                await self._store.append(self._batch(status))
-        finally:
-            self._order.release()
 
-    def _batch(self, status: str | None) -> Batch:
-        with self._lock:
-            rows, self._rows = self._rows, []
-            marks, self._marks = self._marks, []
-        return Batch(self.session, tuple(rows), marks=tuple(marks), status=status, hold_until_us=self._hold_until())
+async def _whole(append: object) -> None:
+    """Await an append to its end although this task is cancelled meanwhile: half an answer would tear the journal."""
+    task = asyncio.ensure_future(append)  # type: ignore[call-overload]
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

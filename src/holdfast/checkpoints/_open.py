@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
 from holdfast.checkpoints._config import CheckpointConfig
+from holdfast.checkpoints._definition import Definition
 from holdfast.checkpoints._log import HOLD_US, RunLog
 from holdfast.checkpoints._owner import Owner
-from holdfast.checkpoints._restore import Restored
+from holdfast.checkpoints._restore import Place, Restored, definition_of, fold_upto
+from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
 from holdfast.errors import GraphChangedError, RunBusyError, StorageError
 from holdfast.graph import Graph
 from holdfast.ids import IdFactory
-from holdfast.ports import RunInfo
+from holdfast.ports import JournalStore, Mark, RunInfo
 from holdfast.runs import RunRef, RunStatus
 from holdfast.threads import LoopThread
-
-
-class Definition(Struct, frozen=True):
-    """What is stored beside a run: who holds it, and the graph it was started with."""
-
-    owner: Owner
-    graph: Graph
-    made_by: str = ""
-    """the module and class of its program"""
 
 
 class Journalling(Struct, frozen=True):
     """What opening a journal needs from its surroundings."""
 
     config: CheckpointConfig
+    store: JournalStore
     clock: Clock
     ids: IdFactory
     loop_thread: LoopThread
+    marked: Callable[[tuple[Mark, ...]], None] = lambda marks: None
 
     async def begin(self, run_id: str, graph: Graph, made_by: str) -> RunLog:
         """Start the journal of a new run."""
@@ -42,45 +40,91 @@ class Journalling(Struct, frozen=True):
 
     async def resume(self, restored: Restored, graph: Graph, made_by: str) -> tuple[RunLog, RunRef]:
         """Take over a recorded run. Raises GraphChangedError, RunBusyError, or StorageError for one that has ended."""
-        stored = msgspec.json.decode(restored.info.definition, type=Definition)
-        changes = graph.differences(stored.graph)
-        if changes:
-            raise GraphChangedError(f"{graph.name} has changed since this run was recorded: {'; '.join(changes)}")
-        ref = self._ref(restored)
-        if restored.info.status == RunStatus.RUNNING and stored.owner.is_another_alive():
-            raise RunBusyError(
-                f"run {ref.run_id} is held by process {stored.owner.pid}, which is alive; wait for it to end"
+        status = RunStatus(restored.info.status)
+        if status in (RunStatus.COMPLETED, RunStatus.CANCELLED):
+            raise StorageError(
+                f"run {restored.info.root_run_id} is {status}; it can only be forked: Flow.fork(…, branch=…)"
             )
         now = self.clock.time_ns() // 1000
-        taken_at = max(now, restored.info.held_until_us + 1) if stored.owner.is_dead() else now
+        taken_at = self._check(restored, graph, now)
         branch = await self._branch(restored, now)
-        return await self._open(self._info(ref.run_id, graph, made_by, now), branch, taken_at), ref
+        return await self._take_over(restored, graph, made_by, branch, taken_at), self._ref(restored)
 
-    async def _open(self, info: RunInfo, branch: str, now_us: int) -> RunLog:
-        store, owner = self.config.store, self.ids()
+    async def fork(self, restored: Restored, graph: Graph, made_by: str, branch: str) -> tuple[RunLog, RunRef]:
+        """Go on from a place of a recorded run on a new branch, whatever became of the run since.
+
+        Raises GraphChangedError, RunBusyError, or StorageError if the branch's name is taken.
+        """
+        now = self.clock.time_ns() // 1000
+        taken_at = self._check(restored, graph, now)
+        branch = branch or self._branch_name(restored)
+        await self._fork(restored, branch, now)
+        return await self._take_over(restored, graph, made_by, branch, taken_at), self._ref(restored)
+
+    def _check(self, restored: Restored, graph: Graph, now: int) -> int:
+        """Whether the run may be taken over, and as of when."""
+        stored = definition_of(restored.info)
+        changes = graph.differences(stored.graph)
+        if changes and self.config.on_change == "refuse":
+            raise GraphChangedError(
+                f"{graph.name} has changed since this run was recorded: {'; '.join(changes)}. "
+                f'CheckpointConfig(on_change="adopt") goes on with it as it is now'
+            )
+        held = restored.info.held_until_us
+        if held and restored.info.status == RunStatus.RUNNING and stored.owner.is_another_alive():
+            raise RunBusyError(
+                f"run {restored.info.root_run_id} is held by process {stored.owner.pid}, which is alive; wait for it to end"
+            )
+        return max(now, held + 1) if stored.owner.is_dead() else now
+
+    async def _take_over(self, restored: Restored, graph: Graph, made_by: str, branch: str, taken_at: int) -> RunLog:
+        info = self._info(restored.info.root_run_id, graph, made_by, taken_at)
+        return await self._open(info, branch, taken_at, restored)
+
+    async def _open(self, info: RunInfo, branch: str, now_us: int, restored: Restored | None = None) -> RunLog:
+        store, owner = self.store, self.ids()
         session = await store.open(info, branch=branch, owner=owner, now_us=now_us, hold_until_us=now_us + HOLD_US)
-        triggers, durability = frozenset(self.config.on_events), self.config.durability
-        log = RunLog(store, session, self.clock, self.ids, triggers=triggers, durability=durability)
+        graph = msgspec.json.decode(info.definition, type=Definition).graph
+
+        async def fold_here(seq: int) -> Any:
+            return await fold_upto(store, Place(info, branch, seq), graph)
+
+        log = RunLog(
+            store,
+            session,
+            self.clock,
+            self.ids,
+            triggers=frozenset(self.config.on_events),
+            durability=self.config.durability,
+            recorded=restored.fold if restored is not None else None,
+            last_mark=restored.mark.id if restored is not None and restored.mark is not None else None,
+            snapshots=Snapshots(store, session, self.loop_thread, fold_here),
+            marked=self.marked,
+        )
         log.start_beating(self.loop_thread)
         return log
 
     async def _branch(self, restored: Restored, now: int) -> str:
         """The branch to go on with: the recorded one at its head, else a new one from there."""
-        store, root = self.config.store, restored.info.root_run_id
-        heads = {branch.name: branch.head for branch in await store.branches(root)}
+        heads = {branch.name: branch.head for branch in await self.store.branches(restored.info.root_run_id)}
         if heads.get(restored.branch) == restored.seq:
             return restored.branch
-        branch = f"{restored.branch}@{restored.seq}-{self.ids()[-6:]}"
-        await store.fork(root, branch=branch, parent=restored.branch, at_seq=restored.seq, now_us=now)
+        branch = self._branch_name(restored)
+        await self._fork(restored, branch, now)
         return branch
+
+    def _branch_name(self, restored: Restored) -> str:
+        return f"{restored.branch}@{restored.seq}-{self.ids()[-6:]}"
+
+    async def _fork(self, restored: Restored, branch: str, now: int) -> None:
+        root = restored.info.root_run_id
+        await self.store.fork(root, branch=branch, parent=restored.branch, at_seq=restored.seq, now_us=now)
 
     @staticmethod
     def _ref(restored: Restored) -> RunRef:
-        status = RunStatus(restored.info.status)
-        if status in (RunStatus.COMPLETED, RunStatus.CANCELLED):
-            raise StorageError(f"run {restored.info.root_run_id} is {status}; it can only be forked")
-        # whoever left it running is gone: for its next incarnation nothing has begun
-        begin_as = status if status is RunStatus.FAILED else RunStatus.CREATED
+        # whoever left it is gone: for its next incarnation nothing has begun
+        failed = restored.info.status == RunStatus.FAILED
+        begin_as = RunStatus.FAILED if failed else RunStatus.CREATED
         return RunRef(restored.info.root_run_id, begin_as, restored.info.incarnation, restored.seq)
 
     def _info(self, run_id: str, graph: Graph, made_by: str, now: int) -> RunInfo:

@@ -1,62 +1,139 @@
-"""What a journal amounts to: the same fold that runs live, over what was recorded."""
+"""Restoring a run: find the place, take the last snapshot before it, fold the rows since then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from holdfast.checkpoints._blobs import BlobReader
+from holdfast.checkpoints._definition import Definition
+from holdfast.checkpoints._fold import Fold
 from holdfast.checkpoints._rows import event_of
-from holdfast.deltas import Delta, apply
 from holdfast.errors import StorageError
 from holdfast.events._base import BaseEvent
-from holdfast.graph import Completed, Fact, Graph, GraphState, evolve
-from holdfast.ports import JournalStore, RunInfo
+from holdfast.events.families.flow import MethodExecutionFinishedEvent, MethodExecutionStartedEvent
+from holdfast.graph import Graph, GraphState
+from holdfast.ports import JournalStore, Mark, Row, RunInfo
+
+
+class Place(Struct, frozen=True):
+    """A position in a run's journal."""
+
+    info: RunInfo
+    branch: str
+    upto: int | None = None
+    """None for the head"""
+    mark: Mark | None = None
 
 
 class Restored(Struct):
     """A run as its journal tells it, up to a position."""
 
+    store: JournalStore | Any
     info: RunInfo
     branch: str
-    seq: int
-    graph: GraphState
-    state: dict[str, Any]
-    """plain"""
-    results: dict[str, Any]
-    """by execution key"""
-    events: list[BaseEvent]
-    """of completed steps, to be shown to listeners again"""
+    fold: Fold
+    mark: Mark | None = None
+    """the checkpoint that was asked for, or the last one before the position"""
+
+    @property
+    def seq(self) -> int:
+        return self.fold.seq
+
+    @property
+    def graph(self) -> GraphState:
+        """Where the root run stands."""
+        return self.fold.root.standing
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The root run's state, plain."""
+        return self.fold.root.state
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """Results that a step may still be given, by execution key."""
+        return self.fold.root.results
 
 
-async def restore(
-    store: JournalStore,
-    checkpoint: str,
-    graph_of: Callable[[RunInfo], Graph],
-    fact_of: Callable[[BaseEvent], tuple[Fact, Any] | None],
-) -> Restored:
-    """Fold a run up to a checkpoint: a mark's id, or a run's id for its head. Raises StorageError if there is none."""
+async def locate(store: JournalStore, checkpoint: str) -> Place:
+    """Where a checkpoint is: a mark's id, or a run's id for its head. Raises StorageError if there is none."""
     mark = await store.mark(checkpoint)
-    root_run_id, branch, upto = (mark.root_run_id, mark.branch, mark.seq) if mark else (checkpoint, "main", None)
-    info = await store.run(root_run_id)
-    if mark is None and info is not None:  # a run's head is that of the branch it took last
-        branch = max(await store.branches(root_run_id), key=lambda found: found.created_us).name
+    info = await store.run(mark.root_run_id if mark is not None else checkpoint)
     if info is None:
         raise StorageError(
-            f"no checkpoint and no run is called {checkpoint!r}; the store's runs() and marks() say what there is"
+            f"no checkpoint and no run is called {checkpoint!r}; `holdfast checkpoint list` says what there is"
         )
-    restored = Restored(info, branch, 0, GraphState(), {}, {}, [])
-    graph, previous = graph_of(info), None
-    async for row in store.read(root_run_id, branch=branch, upto=upto):
-        event = event_of(row, root_run_id, previous)
-        previous, restored.seq = row.event_id, row.seq
-        if row.delta is not None and row.run_id == root_run_id:
-            restored.state = apply(restored.state, Delta.decode(row.delta))
-        if row.run_id == root_run_id and (told := fact_of(event)) is not None:
-            fact, result = told
-            restored.graph = evolve(graph, restored.graph, fact)
-            if isinstance(fact, Completed):
-                restored.results[f"{fact.step}#{fact.number}"] = result
-                restored.events.append(event)
-    return restored
+    if mark is not None:
+        return Place(info, mark.branch, mark.seq, mark)
+    # a run's head is that of the branch it took last
+    branch = max(await store.branches(checkpoint), key=lambda found: found.created_us).name
+    return Place(info, branch)
+
+
+async def restore(store: JournalStore, checkpoint: str, graph: Graph | None = None) -> Restored:
+    """Fold a run up to a checkpoint: a mark's id, or a run's id for its head; with the graph it was recorded with, or another.
+
+    Raises StorageError if there is none.
+    """
+    place = await locate(store, checkpoint)
+    fold = await fold_upto(store, place, graph or definition_of(place.info).graph)
+    return Restored(store, place.info, place.branch, fold, place.mark or await _last_mark(store, place))
+
+
+async def fold_upto(store: JournalStore, place: Place, graph: Graph) -> Fold:
+    """What the journal amounts to at a place."""
+    root_run_id = place.info.root_run_id
+    blobs = BlobReader(store)
+    fold = Fold(root_run_id, graph)
+    snapshot = await store.last_snapshot(root_run_id, branch=place.branch, upto=place.upto)
+    if snapshot is not None:
+        fold = Fold.decode(root_run_id, graph, await blobs.resolve(snapshot.data))
+    async for row in store.read(root_run_id, branch=place.branch, after=fold.seq, upto=place.upto):
+        fold.take(await blobs.resolve_row(row))
+    return fold
+
+
+async def completed_steps(store: JournalStore, restored: Restored) -> AsyncIterator[BaseEvent]:
+    """The recorded events of executions that completed, in order: to be shown to listeners again."""
+    place = Place(restored.info, restored.branch, restored.seq)
+    openers = {row.started_event_id async for row in _rows(store, place, MethodExecutionFinishedEvent.type)}
+    blobs, previous = BlobReader(store), None
+    async for row in _rows(store, place, MethodExecutionStartedEvent.type, MethodExecutionFinishedEvent.type):
+        if row.type == MethodExecutionFinishedEvent.type or row.event_id in openers:
+            yield event_of(await blobs.resolve_row(row), restored.info.root_run_id, previous)
+            previous = row.event_id
+
+
+async def all_results(store: JournalStore, run_id: str, branch: str, upto: int | None = None) -> list[tuple[str, Any]]:
+    """Every result of a root run's steps with its execution key, in the order they completed."""
+    place = await locate(store, run_id)
+    blobs, found = BlobReader(store), []
+    async for row in _rows(store, replace(place, branch=branch, upto=upto), MethodExecutionFinishedEvent.type):
+        event = event_of(await blobs.resolve_row(row), run_id, None)
+        if row.run_id == run_id and isinstance(event, MethodExecutionFinishedEvent):
+            found.append((f"{event.method_name}#{event.execution}", event.result))
+    return found
+
+
+async def _rows(store: JournalStore, place: Place, *types: str) -> AsyncIterator[Row]:
+    async for row in store.read(place.info.root_run_id, branch=place.branch, upto=place.upto):
+        if row.type in types:
+            yield row
+
+
+async def _last_mark(store: JournalStore, place: Place) -> Mark | None:
+    marks = await store.marks(place.info.root_run_id)
+    return next((mark for mark in marks if mark.branch == place.branch), None)
+
+
+def definition_of(info: RunInfo) -> Definition:
+    """What was stored beside a run. Raises StorageError if it is something else."""
+    try:
+        return msgspec.json.decode(info.definition, type=Definition)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"what is stored of run {info.root_run_id} is not a definition: {error}") from error

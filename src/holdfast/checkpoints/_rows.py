@@ -31,7 +31,9 @@ def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
         envelope.event_id,
         envelope.at_us,
         envelope.run_id or "",
-        encode_fields({name: getattr(event, name) for name in type(event).__struct_fields__ if name != "env"}),
+        encode_fields(
+            {name: getattr(event, name) for name in type(event).__struct_fields__ if name not in event.unstored}
+        ),
         delta,
         *_columns(envelope),
     )

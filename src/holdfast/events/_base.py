@@ -68,7 +68,7 @@ class EventMeta(StructMeta):
         return cls
 
 
-_RESERVED = {*Envelope.__struct_fields__, "type", "timestamp", "opens", "closes", "durable", "definition"}
+_RESERVED = {*Envelope.__struct_fields__, "type", "timestamp", "opens", "closes", "durable", "definition", "unstored"}
 _definitions = itertools.count(1)
 
 
@@ -116,6 +116,8 @@ class BaseEvent(Struct, frozen=True, kw_only=True, eq=False, weakref=True, metac
     """How many event classes were defined before this one: of two with one tag, the later has it."""
     durable: ClassVar[bool] = True
     """False for what is only worth seeing live (chunks): never recorded, never journalled."""
+    unstored: ClassVar[frozenset[str]] = frozenset({"env"})
+    """Fields that a journal leaves out: it has them elsewhere."""
 
     env: Envelope | None = None
 

@@ -12,7 +12,8 @@ from msgspec import Struct
 from holdfast.errors import FlowDefinitionError
 from holdfast.flow._conditions import resolve
 from holdfast.flow._decorators import NOTE, StepNote, routes_of
-from holdfast.graph import Graph, Node, labels_of, route_label
+from holdfast.flow._human import GATE, SUFFIX, Gate
+from holdfast.graph import Condition, Graph, Node, Source, labels_of, route_label
 
 
 def steps_of(cls: type) -> dict[str, tuple[Callable[..., Any], StepNote]]:
@@ -33,21 +34,44 @@ class FlowShape(Struct, frozen=True):
     """the methods that are coroutines"""
     takes_result: frozenset[str]
     """the methods with a parameter for the result of what triggered them"""
+    gates: dict[str, Gate] = {}
+    """the steps at which a person is asked about a method's result"""
 
 
 def compile_flow(cls: type, max_calls: int) -> FlowShape:
     """The shape of a flow class. Raises FlowDefinitionError for one that could never run as written."""
-    nodes = []
+    nodes: list[Node] = []
     methods = steps_of(cls)
+    gates = {name: gate for name, (method, _) in methods.items() if (gate := getattr(method, GATE, None)) is not None}
     declared = {route for method, note in methods.values() if note.is_router for route in routes_of(method)}
+    declared |= {route for gate in gates.values() for route in gate.emit}
     for name, (method, note) in methods.items():
-        routes = routes_of(method) if note.is_router else ()
         trigger = resolve(note.trigger, _methods_named(methods, declared, name)) if note.trigger is not None else None
-        nodes.append(Node(name, trigger, note.is_start, note.is_router, routes))
+        nodes += _nodes(name, method, note, _behind_gates(trigger, gates), gates.get(name))
     graph = Graph(cls.__name__, tuple(nodes), max_calls)
     _check(graph)
     awaited = frozenset(name for name, (method, _) in methods.items() if inspect.iscoroutinefunction(method))
-    return FlowShape(graph, awaited, frozenset(name for name, (method, _) in methods.items() if _takes_result(method)))
+    taking = frozenset(name for name, (method, _) in methods.items() if _takes_result(method))
+    return FlowShape(graph, awaited, taking, {name + SUFFIX: gate for name, gate in gates.items()})
+
+
+def _nodes(
+    name: str, method: Callable[..., Any], note: StepNote, trigger: Condition | None, gate: Gate | None
+) -> list[Node]:
+    """A method's step; with a gate, the step at which a person is asked comes behind it and takes its routes."""
+    if gate is None:
+        return [Node(name, trigger, note.is_start, note.is_router, routes_of(method) if note.is_router else ())]
+    asks = Node(name + SUFFIX, Source(name), is_router=bool(gate.emit), routes=gate.emit, hands_on=True)
+    return [Node(name, trigger, note.is_start), asks]
+
+
+def _behind_gates(trigger: Condition | None, gates: Container[str]) -> Condition | None:
+    """The condition with methods that have a gate replaced by it."""
+    if trigger is None:
+        return None
+    if isinstance(trigger, Source):
+        return Source(trigger.label + SUFFIX) if trigger.label in gates else trigger
+    return type(trigger)(tuple(part for one in trigger.parts if (part := _behind_gates(one, gates)) is not None))
 
 
 def _methods_named(methods: Container[str], declared: Container[str], listener: str) -> Callable[[str], bool]:

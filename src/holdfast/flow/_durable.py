@@ -2,21 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+import asyncio
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
+import msgspec
 from msgspec import Struct
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
-from holdfast.checkpoints import CheckpointConfig, Journalling, Restored, RunLog, restore
-from holdfast.flow._program import fact_of
-from holdfast.ports import RunInfo
-from holdfast.runs import RunRef
+from holdfast.checkpoints import (
+    CheckpointConfig,
+    Journalling,
+    Progress,
+    Restored,
+    RunLog,
+    all_results,
+    completed_steps,
+    restore,
+)
+from holdfast.context import position
+from holdfast.events._base import BaseEvent
+from holdfast.events.families.flow import MethodExecutionFinishedEvent, MethodExecutionStartedEvent
+from holdfast.flow._human import SUFFIX, HumanFeedbackResult
+from holdfast.ports import JournalStore
+from holdfast.runs import Run, RunRef, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.flow._flow import Flow
 
 T = TypeVar("T")
+
+
+class Plan(Struct, frozen=True):
+    """What a kickoff is asked to do."""
+
+    inputs: Mapping[str, Any] = {}
+    checkpoint: str | None = None
+    """where to go on from; None to start afresh"""
+    branch: str | None = None
+    """the branch to begin there; None to go on with the run itself"""
+    edits: Mapping[str, Any] | None = None
+    """fields of the state to set before it goes on"""
+    answers: Mapping[str, str] = {}
+    """of people, by the id of the request"""
+
+
+class Source(Struct, frozen=True):
+    """Where a kickoff is written down, and from which checkpoint there it goes on."""
+
+    store: JournalStore
+    checkpoint: Any = None
+    """its id, if it does"""
+
+
+async def source_of(config: CheckpointConfig, runtime: Any, where: str | None) -> Source:
+    """What a configuration means."""
+    return Source(config.store, where)
 
 
 class Opening(Struct, frozen=True):
@@ -26,40 +68,103 @@ class Opening(Struct, frozen=True):
     run_id: str
     ref: RunRef | None = None
     """of the run that is taken up again"""
-    restored: Restored | None = None
+    progress: Progress | None = None
+    """how far that had come"""
+    shown: list[BaseEvent] = []
+    """recorded events for the listeners of this process"""
+    called_as: str = ""
+    """of a flow inside another: the run and the call that started it"""
+    branch: str = "main"
+    restored_from: str = ""
+
+    @property
+    def is_inner(self) -> bool:
+        return bool(self.called_as)
 
 
-async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, checkpoint: str | None) -> Opening:
+async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, plan: Plan) -> Opening:
     """Start the journal of a new run of a flow, or take up the one that a checkpoint belongs to."""
-    journalling = Journalling(config, runtime.clock, runtime.new_id, runtime.loop_thread)
-    made_by = f"{type(flow).__module__}:{type(flow).__qualname__}"
-    graph = flow.graph()
-    if checkpoint is None:
+    source = await source_of(config, runtime, plan.checkpoint)
+    store = source.store
+    journalling = Journalling(config, store, runtime.clock, runtime.new_id, runtime.loop_thread)
+    made_by, graph = made_by_of(type(flow)), flow.graph()
+    if source.checkpoint is None:
         run_id = runtime.new_id()
         return Opening(await journalling.begin(run_id, graph, made_by), run_id)
+    restored = await restore(store, source.checkpoint, graph)
+    if plan.branch is None:
+        log, ref = await journalling.resume(restored, graph, made_by)
+    else:
+        log, ref = await journalling.fork(restored, graph, made_by, plan.branch)
+    log.answers.update(plan.answers)
+    shown = await _shown(store, restored, runtime)
+    return Opening(
+        log, ref.run_id, ref, restored.fold.root, shown, branch=log.session.branch, restored_from=source.checkpoint
+    )
 
-    def graph_of(info: RunInfo) -> Any:
-        return graph
 
-    restored = await restore(config.store, checkpoint, graph_of, fact_of)
-    log, ref = await journalling.resume(restored, graph, made_by)
-    return Opening(log, ref.run_id, ref, restored)
+async def _shown(store: JournalStore, restored: Restored, runtime: Any) -> list[BaseEvent]:
+    """What listeners are shown again: nothing is read when nobody listens."""
+    if not any(map(runtime.event_bus.wants, (MethodExecutionStartedEvent, MethodExecutionFinishedEvent))):
+        return []
+    return [event async for event in completed_steps(store, restored)]
+
+
+def open_inside(parent: Run, runtime: Any) -> Opening | None:
+    """A flow inside a run that is written down goes into that run's journal, and is taken up again with it."""
+    log = parent.journal
+    if not isinstance(log, RunLog):
+        return None
+    call = log.next_call(parent.id, position.get().step_id)
+    called_as = f"{parent.id} {call}"
+    recorded = log.recorded_call(parent.id, call)
+    if recorded is None:
+        return Opening(log, runtime.new_id(), called_as=called_as)
+    run_id, progress = recorded
+    status = RunStatus.FAILED if progress.standing.errors else RunStatus.CREATED
+    return Opening(log, run_id, RunRef(run_id, status), progress, called_as=called_as)
 
 
 def waited_for(runtime: Any, coroutine: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine, for plain code."""
+    if runtime.loop_thread.is_current():  # which cannot wait for itself
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, coroutine).result()
     result: T = runtime.loop_thread.submit(coroutine).result()
     return result
 
 
-def typed_results(flow: Flow[Any], results: dict[str, Any]) -> dict[str, Any]:
+def made_by_of(kind: type) -> str:
+    """How a flow class is named in a journal."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def typed_results(flow: type[Flow[Any]], results: Mapping[str, Any]) -> dict[str, Any]:
     """Stored results with the types that the methods' annotations give them; plain data where there is none, or it does not fit."""
-    return {key: _typed(getattr(type(flow), key.rpartition("#")[0]), result) for key, result in results.items()}
+    return {key: _typed(flow, key.rpartition("#")[0], result) for key, result in results.items()}
 
 
-def _typed(method: Any, result: Any) -> Any:
+async def recorded_outputs(
+    flow: type[Flow[Any]], store: JournalStore, run_id: str, branch: str, upto: int | None = None
+) -> list[Any]:
+    """Every result of a run, in the order they completed."""
+    results = await all_results(store, run_id, branch, upto)
+    return [_typed(flow, key.rpartition("#")[0], result) for key, result in results]
+
+
+def _typed(flow: type[Flow[Any]], step: str, result: Any) -> Any:
+    if step.endswith(SUFFIX):
+        return _typed_feedback(flow, step, result)
     try:
-        kind = get_type_hints(method).get("return")
+        kind = get_type_hints(getattr(flow, step)).get("return")
         return result if kind is None else TypeAdapter(kind).validate_python(result)
-    except (NameError, TypeError, ValidationError, PydanticSchemaGenerationError):
+    except (AttributeError, NameError, TypeError, ValidationError, PydanticSchemaGenerationError):
         return result
+
+
+def _typed_feedback(flow: type[Flow[Any]], step: str, result: Any) -> Any:
+    try:
+        said = msgspec.convert(result, HumanFeedbackResult)
+    except msgspec.ValidationError:
+        return result
+    return msgspec.structs.replace(said, output=_typed(flow, step.removesuffix(SUFFIX), said.output))

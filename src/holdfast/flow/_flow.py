@@ -6,31 +6,28 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
-from holdfast.checkpoints import CheckpointConfig
+from holdfast.checkpoints import CheckpointConfig, Restored
 from holdfast.context import current_run_id
-from holdfast.deltas import Shadow, fields_of
-from holdfast.errors import RunFailedError, SyncInAsyncError, UsageError
+from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
-from holdfast.events.families.flow import (
-    FlowCancelledEvent,
-    FlowFailedEvent,
-    FlowFinishedEvent,
-    FlowPlotEvent,
-    FlowStartedEvent,
-)
+from holdfast.events.families.flow import FlowPlotEvent
+from holdfast.flow._asking import Asking
 from holdfast.flow._compile import FlowShape, compile_flow
-from holdfast.flow._durable import Opening, open_journal, typed_results, waited_for
-from holdfast.flow._program import FlowProgram
-from holdfast.flow._state import fresh_state, restore_state, update_state, with_id
-from holdfast.graph import Graph, Scheduler, end_with, to_html, to_mermaid, to_svg
-from holdfast.graph._cell import SharedState
+from holdfast.flow._decorators import NOTE
+from holdfast.flow._durable import Plan, made_by_of
+from holdfast.flow._human import HumanFeedbackResult
+from holdfast.flow._kickoff import Kickoff
+from holdfast.flow._launch import alaunch, launch
+from holdfast.flow._recorded import answer_to, class_of, find_recorded, questions_of
+from holdfast.flow._state import with_id
+from holdfast.graph import Graph, to_html, to_mermaid, to_svg
+from holdfast.human import ConsoleProvider
 from holdfast.ids import new_id
-from holdfast.ports import DefaultRuntime
-from holdfast.runs import Run
+from holdfast.ports import DefaultRuntime, HumanProvider, HumanRequest
 
 S = TypeVar("S")
 
@@ -69,24 +66,33 @@ class Flow(Generic[S]):
         initial_state: Any = None,
         name: str = "",
         runtime: Any = None,
-        checkpoint: CheckpointConfig | None = None,
+        checkpoint: CheckpointConfig | bool | None = None,
+        human: HumanProvider | None = None,
     ) -> None:
         self.flow_id = new_id()
         self.name = name or type(self).__name__
-        self._example = initial_state if initial_state is not None else (type(self).initial_state or self._state_type)
+        self.state_example = initial_state if initial_state is not None else self._declared_state()
         self._runtime = runtime
-        self.checkpoint = checkpoint
-        """Where its runs are written down, if they are."""
-        self._live: dict[str, SharedState] = {}
-        self._latest: SharedState | None = None
-        self._outputs: list[Any] = []
+        self.checkpoint = CheckpointConfig() if checkpoint is True else checkpoint or None
+        """Where its runs are written down, if they are; `True` means the project's own store."""
+        self.human: HumanProvider = human or ConsoleProvider()
+        """Who is asked by `ask` and `@human_feedback`."""
+        self._live: dict[str, Kickoff] = {}
+        self._latest: Kickoff | None = None
+        self._next: Plan | None = None
+        self._put_down: str | None = None
+        self._questions: tuple[HumanRequest, ...] = ()
+
+    @classmethod
+    def _declared_state(cls) -> Any:
+        return cls.initial_state if cls.initial_state is not None else cls._state_type
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
     @classmethod
     def graph(cls) -> Graph:
         """The graph its methods make. Raises FlowDefinitionError if it could never run as written."""
-        return cls._compiled().graph
+        return cls.compiled().graph
 
     @classmethod
     def to_mermaid(cls) -> str:
@@ -107,7 +113,8 @@ class Flow(Generic[S]):
         return path
 
     @classmethod
-    def _compiled(cls) -> FlowShape:
+    def compiled(cls) -> FlowShape:
+        """What its methods amount to, found out once."""
         if cls._shape is None:
             cls._shape = compile_flow(cls, cls.max_method_calls)
         return cls._shape
@@ -115,16 +122,31 @@ class Flow(Generic[S]):
     @property
     def state(self) -> S:
         """The state: in a method, that method's own view of it; outside, that of the latest run."""
-        return cast(S, self._cell().current())
+        return cast(S, self._kickoff().cell.current())
 
     @state.setter
     def state(self, value: S) -> None:
-        self._cell().replace(with_id(value))
+        self._kickoff().cell.replace(with_id(value))
 
     @property
     def method_outputs(self) -> list[Any]:
         """The results of the latest run's methods, in the order they completed."""
-        return list(self._outputs)
+        return self._latest.outputs.all() if self._latest is not None else []
+
+    @property
+    def method_counts(self) -> dict[str, int]:
+        """How often each method was called in the latest run."""
+        return self._kickoff().counts()
+
+    @property
+    def human_feedback_history(self) -> list[HumanFeedbackResult]:
+        """What people said in the latest run, oldest first; the last hundred."""
+        return list(self._kickoff().feedback)
+
+    @property
+    def last_human_feedback(self) -> HumanFeedbackResult | None:
+        """What a person said last in the latest run."""
+        return next(reversed(self._kickoff().feedback), None)
 
     @property
     def entity_id(self) -> str:
@@ -138,11 +160,20 @@ class Flow(Generic[S]):
     def event_source(self) -> EventSource:
         return EventSource("flow", self.flow_id, self.name)
 
-    def _cell(self) -> SharedState:
-        cell = self._live.get(current_run_id() or "") or self._latest
-        if cell is None:
-            cell = self._latest = SharedState(fresh_state(self._example))
-        return cell
+    def _kickoff(self) -> Kickoff:
+        """The kickoff that this code belongs to; outside any, the latest."""
+        found = self._live.get(current_run_id() or "") or self._latest
+        if found is None:
+            found = self._latest = Kickoff(self, Plan(), None)
+        return found
+
+    def keep_kickoff(self, run_id: str, kickoff: Kickoff) -> None:
+        """A kickoff begins: it is the latest."""
+        self._live[run_id] = self._latest = kickoff
+
+    def forget_kickoff(self, run_id: str) -> None:
+        """A kickoff is over."""
+        self._live.pop(run_id, None)
 
     # -- running it ------------------------------------------------------------------------------------------------
 
@@ -150,115 +181,154 @@ class Flow(Generic[S]):
         """Run the flow and return the result of the method that completed last. Raises what a method raised.
 
         `inputs` set fields of the state. `from_checkpoint`, the id of a checkpoint or of a run, goes on where that run was:
-        nothing that completed runs again. In a coroutine of a run, `await akickoff()` instead.
+        nothing that completed runs again. In a coroutine of a run, `await akickoff()` instead. If the run has to wait
+        for a person, the result is a `Pending`.
         """
         runtime = self._runtime or DefaultRuntime.get()
         if asyncio._get_running_loop() is not None and runtime.current_run() is not None:
             raise SyncInAsyncError(
                 "kickoff() inside an async step would block the loop of its own run; use `await akickoff()`"
             )
-        opening = None
-        if (config := self._config(from_checkpoint)) is not None:
-            opening = waited_for(runtime, open_journal(self, config, runtime, from_checkpoint))
-        try:
-            return runtime.run(self._run_blocking, inputs, opening, **self._options(opening))
-        except RunFailedError as error:
-            raise _cause(error) from None
-        finally:
-            if opening is not None:  # also when the run could not even start
-                opening.log.stop_beating()
+        return launch(self, runtime, self._planned(inputs, from_checkpoint))
 
     async def akickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: str | None = None) -> Any:
         """`kickoff` for coroutines."""
-        runtime = self._runtime or DefaultRuntime.get()
-        opening = None
-        if (config := self._config(from_checkpoint)) is not None:
-            opening = await open_journal(self, config, runtime, from_checkpoint)
-        body = (
-            self._run_async if self._compiled().awaited else self._run_blocking
-        )  # the latter is one thread from end to end
-        try:
-            return await runtime.arun(body, inputs, opening, **self._options(opening))
-        except RunFailedError as error:
-            raise _cause(error) from None
-        finally:
-            if opening is not None:  # also when the run could not even start
-                opening.log.stop_beating()
+        return await alaunch(self, self._runtime or DefaultRuntime.get(), self._planned(inputs, from_checkpoint))
 
     kickoff_async = akickoff
 
-    def _config(self, from_checkpoint: str | None) -> CheckpointConfig | None:
-        if from_checkpoint is not None and self.checkpoint is None:
+    def _planned(self, inputs: Mapping[str, Any] | None, from_checkpoint: str | None) -> Plan:
+        """What this kickoff is to do. What `from_checkpoint` or `fork` planned is done once; the next one starts afresh."""
+        plan, self._next = self._next or Plan(), None
+        plan = msgspec.structs.replace(plan, inputs=dict(inputs or {}), checkpoint=from_checkpoint or plan.checkpoint)
+        if plan.checkpoint is not None and self.checkpoint is None:
             raise UsageError(
                 "to go on from a checkpoint the flow must know where it is kept: Flow(checkpoint=CheckpointConfig(…))"
             )
-        return self.checkpoint
+        return plan
 
-    def _options(self, opening: Opening | None) -> dict[str, Any]:
-        """How the runtime is to start the run."""
-        options: dict[str, Any] = {"name": self.name, "entity": self}
-        if opening is not None:
-            options |= {"journal": opening.log, "resume": opening.ref, "run_id": opening.run_id}
-        return options
+    # -- taking it up again ----------------------------------------------------------------------------------------
 
-    def _run_blocking(self, run: Run, inputs: Mapping[str, Any] | None, opening: Opening | None) -> Any:
-        scheduler = self._prepare(run, inputs, opening)
-        try:
-            return self._finished(run, scheduler.drive_from_thread())
-        except BaseException as error:
-            self._broken(run, error)
-            raise
-        finally:
-            self._live.pop(run.id, None)
+    @classmethod
+    def from_checkpoint(
+        cls, where: str, *, checkpoint: CheckpointConfig | None = None, runtime: Any = None, **options: Any
+    ) -> Self:
+        """A flow as it stood at a checkpoint: the id of one, the id of a run, or a file. Its next `kickoff()` goes on there.
 
-    async def _run_async(self, run: Run, inputs: Mapping[str, Any] | None, opening: Opening | None) -> Any:
-        scheduler = self._prepare(run, inputs, opening)
-        try:
-            return self._finished(run, await scheduler.drive())
-        except BaseException as error:
-            self._broken(run, error)
-            raise
-        finally:
-            self._live.pop(run.id, None)
+        Called on a class it makes that class; called on `Flow` itself, the one that was recorded, if the program has
+        imported it. `options` are the class's own arguments. Raises StorageError if there is no such checkpoint.
+        """
+        flow, _ = cls._recorded(where, checkpoint, runtime, options)
+        return flow
 
-    def _prepare(self, run: Run, inputs: Mapping[str, Any] | None, opening: Opening | None) -> Scheduler:
-        """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
-        restored = opening.restored if opening is not None else None
-        state = fresh_state(self._example)
-        if restored is not None:
-            state = restore_state(state, restored.state)
-        shadow = Shadow(fields_of(state) if restored is not None else {}) if opening is not None else None
-        state = update_state(state, inputs or {})
-        cell = SharedState(state, run_id=run.id, on_conflict=self.on_state_conflict, shadow=shadow)
-        self._live[run.id] = self._latest = cell
-        outputs: list[Any] = []
-        self._outputs = outputs
-        log = opening.log if opening is not None else None
-        scheduler = Scheduler(run, FlowProgram(self, self._compiled()), cell, completed=outputs.append, log=log)
-        if log is not None:
-            log.carry(cell.changes())
-        run.move(FlowStartedEvent, flow_name=self.name, inputs=dict(inputs or {}))
-        if restored is not None:
-            scheduler.state, scheduler.results = restored.graph, typed_results(self, restored.results)
-            outputs += scheduler.results.values()
-            for event in restored.events:
-                run.host.event_bus.replay(self, event)
-        scheduler.begin()
-        return scheduler
+    @classmethod
+    def fork(
+        cls,
+        where: str,
+        *,
+        branch: str = "",
+        state: Mapping[str, Any] | None = None,
+        checkpoint: CheckpointConfig | None = None,
+        runtime: Any = None,
+        **options: Any,
+    ) -> Self:
+        """A flow as it stood at a checkpoint, on a branch of its own: what comes then leaves the recorded run as it is.
 
-    def _finished(self, run: Run, result: Any) -> Any:
-        run.move(FlowFinishedEvent, flow_name=self.name, result=result)
-        return end_with(run, result)
+        `state` sets fields before it goes on; its next `kickoff()` does that. Any run can be forked, a completed one too.
+        """
+        flow, _ = cls._recorded(where, checkpoint, runtime, options)
+        assert flow._next is not None
+        flow._next = msgspec.structs.replace(flow._next, branch=branch, edits=dict(state or {}))
+        flow._kickoff().edit(state or {})
+        return flow
 
-    def _broken(self, run: Run, error: BaseException) -> None:
-        if isinstance(error, Exception):
-            run.move(FlowFailedEvent, flow_name=self.name, error=str(error), error_type=type(error).__name__)
-        else:
-            run.move(FlowCancelledEvent, flow_name=self.name, reason=run.end_reason)
+    @classmethod
+    def from_pending(
+        cls, run_id: str, *, checkpoint: CheckpointConfig | None = None, runtime: Any = None, **options: Any
+    ) -> Self:
+        """A flow whose run waits for people: `pending` has the questions, `resume(answer)` goes on."""
+        return cls.from_checkpoint(run_id, checkpoint=checkpoint, runtime=runtime, **options)
 
+    @property
+    def pending(self) -> tuple[HumanRequest, ...]:
+        """The questions that its run was put down with."""
+        return self._questions
 
-def _cause(error: RunFailedError) -> BaseException:
-    return error.__cause__ or error
+    def resume(self, answer: str = "", *, request_id: str | None = None) -> Any:
+        """Go on with a run that waits for a person. If it waits for several answers, say which one this is."""
+        self._answer(answer, request_id)
+        return self.kickoff()
+
+    async def aresume(self, answer: str = "", *, request_id: str | None = None) -> Any:
+        """`resume` for coroutines."""
+        self._answer(answer, request_id)
+        return await self.akickoff()
+
+    resume_async = aresume
+
+    def _answer(self, answer: str, request_id: str | None) -> None:
+        plan = self._next or Plan(checkpoint=self._put_down)
+        answers = {**plan.answers, **answer_to(self._questions, request_id, answer)}
+        self._next = msgspec.structs.replace(plan, answers=answers)
+
+    def put_down(self, run_id: str, questions: tuple[HumanRequest, ...]) -> None:
+        """Its run waits for people; the next `resume()` is about these questions."""
+        self._put_down, self._questions = run_id, questions
+
+    @classmethod
+    def _recorded(
+        cls, where: str, checkpoint: CheckpointConfig | None, runtime: Any, options: dict[str, Any]
+    ) -> tuple[Self, Restored]:
+        config, runtime = checkpoint or CheckpointConfig(), runtime or DefaultRuntime.get()
+        restored, found = find_recorded(runtime, config, where)
+        flow = class_of(cls, restored)(checkpoint=config, runtime=runtime, **options)
+        flow._next = Plan(checkpoint=found)
+        flow.put_down(restored.info.root_run_id, questions_of(restored))
+        flow._latest = Kickoff(flow, flow._next, None)
+        flow._latest.show(restored, runtime)
+        return flow, restored
+
+    @classmethod
+    def is_runnable(cls) -> bool:
+        """Whether it has methods of its own to run; the base class `Flow` has none."""
+        return any(hasattr(value, NOTE) for base in cls.__mro__ for value in vars(base).values())
+
+    @classmethod
+    def known_subclasses(cls) -> dict[str, type[Self]]:
+        """Every subclass that this program has defined or imported, by the name that journals know it under."""
+        found: dict[str, type[Self]] = {}
+        for kind in cls.__subclasses__():
+            found[made_by_of(kind)] = kind
+            found |= kind.known_subclasses()
+        return found
+
+    # -- asking people ---------------------------------------------------------------------------------------------
+
+    def ask(
+        self, message: str, *, timeout: float | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> str | None:
+        """Ask a person, in a method, and return the answer; None if `timeout` seconds pass without one.
+
+        If the answer will come later, the run is put down here; when it is taken up again the method runs from its
+        beginning, and this returns the answer. Async methods use `await aask()`.
+        """
+        if asyncio._get_running_loop() is not None:
+            raise SyncInAsyncError("ask() would block the loop of its run; use `await self.aask(…)`")
+        asking = self._asking()
+        return asking.ask(asking.request("input", message, timeout, metadata=dict(metadata or {})), self.human)
+
+    async def aask(
+        self, message: str, *, timeout: float | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> str | None:
+        """`ask` for async methods."""
+        asking = self._asking()
+        return await asking.aask(asking.request("input", message, timeout, metadata=dict(metadata or {})), self.human)
+
+    def _asking(self) -> Asking:
+        kickoff = self._live.get(current_run_id() or "")
+        if kickoff is None or kickoff.asking is None:
+            raise UsageError("ask() is for the methods of a flow that runs: call it inside one")
+        return kickoff.asking
 
 
 def _replace_file(path: Path, text: str) -> None:

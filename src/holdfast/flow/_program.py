@@ -4,42 +4,71 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.context import is_async_callable
+from holdfast.errors import AnswerPendingError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.flow import (
-    FlowStartedEvent,
     MethodExecutionCancelledEvent,
     MethodExecutionFailedEvent,
     MethodExecutionFinishedEvent,
     MethodExecutionPausedEvent,
     MethodExecutionStartedEvent,
 )
+from holdfast.flow._asking import Asking
 from holdfast.flow._compile import FlowShape
 from holdfast.flow._decorators import route_name
-from holdfast.graph import Began, Cancelled, Completed, Execution, Fact, Failed, Started, Waiting
+from holdfast.flow._human import SUFFIX, Gate, HumanFeedbackResult
+from holdfast.graph import Cancelled, Completed, Execution, Fact, Failed, Started, Waiting
+from holdfast.ports import HumanProvider
 
 if TYPE_CHECKING:
     from holdfast.flow._flow import Flow
 
 
 class FlowProgram:
-    """Calls a flow's methods and names the events that tell of them."""
+    """Calls a flow's methods, asks at its gates, and names the events that tell of them."""
 
-    def __init__(self, flow: Flow[Any], shape: FlowShape) -> None:
+    def __init__(self, flow: Flow[Any], shape: FlowShape, asking: Asking) -> None:
         self.graph = shape.graph
         self._flow = flow
         self._shape = shape
+        self._asking = asking
 
     def is_async(self, step: str) -> bool:
+        if (gate := self._shape.gates.get(step)) is not None:
+            return is_async_callable(self._provider(gate).request)
         return step in self._shape.awaited
 
     def call(self, execution: Execution, given: Any) -> Any:
+        if (gate := self._shape.gates.get(execution.step)) is not None:
+            ask = self._afeedback if self.is_async(execution.step) else self._feedback
+            return ask(gate, execution.step.removesuffix(SUFFIX), given)
         method = getattr(self._flow, execution.step)
         if execution.cause is not None and execution.step in self._shape.takes_result:
             return method(given)
         return method()
 
+    def _provider(self, gate: Gate) -> HumanProvider:
+        return gate.provider or self._flow.human
+
+    def _feedback(self, gate: Gate, method: str, output: Any) -> HumanFeedbackResult:
+        return self._said(gate, method, output, self._asking.ask(self._request(gate, output), self._provider(gate)))
+
+    async def _afeedback(self, gate: Gate, method: str, output: Any) -> HumanFeedbackResult:
+        answer = await self._asking.aask(self._request(gate, output), self._provider(gate))
+        return self._said(gate, method, output, answer)
+
+    def _request(self, gate: Gate, output: Any) -> Any:
+        about = {"output": output, "options": gate.emit, "metadata": dict(gate.metadata)}
+        return self._asking.request("feedback", gate.message, gate.timeout, **about)
+
+    def _said(self, gate: Gate, method: str, output: Any, answer: str | None) -> HumanFeedbackResult:
+        outcome = gate.outcome_of(method, answer)
+        at_us = self._asking.now_us()
+        return HumanFeedbackResult(output, answer or "", outcome, method, at_us, dict(gate.metadata))
+
     def route(self, step: str, result: Any) -> str | None:
-        return route_name(result)
+        return result.outcome if isinstance(result, HumanFeedbackResult) else route_name(result)
 
     def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:
         if isinstance(fact, Started):
@@ -51,7 +80,7 @@ class FlowProgram:
             told = {"error": str(error), "error_type": type(error).__name__}
             return MethodExecutionFailedEvent, self._about(fact.step, fact.number, **told)
         if isinstance(fact, Waiting):
-            return MethodExecutionPausedEvent, self._about(fact.step, fact.number)
+            return MethodExecutionPausedEvent, self._about(fact.step, fact.number, **_question(error))
         if isinstance(fact, Cancelled):
             return MethodExecutionCancelledEvent, self._about(fact.step, fact.number)
         raise TypeError(f"no event tells of {fact}")
@@ -60,18 +89,7 @@ class FlowProgram:
         return {"flow_name": self._flow.name, "method_name": step, "execution": number, **more}
 
 
-def fact_of(event: BaseEvent) -> tuple[Fact, Any] | None:
-    """The fact that an event of a flow tells of, with the result if there is one; None for any other event."""
-    if isinstance(event, FlowStartedEvent):
-        return Began(), None
-    if isinstance(event, MethodExecutionStartedEvent):
-        return Started(event.method_name, event.execution), None
-    if isinstance(event, MethodExecutionFinishedEvent):
-        return Completed(event.method_name, event.execution, event.route), event.result
-    if isinstance(event, MethodExecutionFailedEvent):
-        return Failed(event.method_name, event.execution, f"{event.error_type}: {event.error}"), None
-    if isinstance(event, MethodExecutionCancelledEvent):
-        return Cancelled(event.method_name, event.execution), None
-    if isinstance(event, MethodExecutionPausedEvent):
-        return Waiting(event.method_name, event.execution), None
-    return None
+def _question(error: BaseException | None) -> dict[str, Any]:
+    """What a step that waits has asked."""
+    requests: Any = error.requests if isinstance(error, AnswerPendingError) else ()
+    return {"message": requests[0].message, "emit": list(requests[0].options)} if requests else {}

@@ -14,11 +14,12 @@ from holdfast.graph._core import (
     decide,
     evolve,
     fold,
+    results_needed,
 )
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
 from holdfast.graph._model import AllOf, AnyOf, Condition, Graph, Node, Source, holds, labels_of, route_label
 from holdfast.graph._picture import to_html, to_mermaid, to_svg
-from holdfast.graph._program import Parked, Program
+from holdfast.graph._program import Program
 from holdfast.graph._scheduler import Scheduler, end_with
 
 __all__ = [
@@ -39,7 +40,6 @@ __all__ = [
     "GraphState",
     "Node",
     "Park",
-    "Parked",
     "Program",
     "Scheduler",
     "Source",
@@ -52,6 +52,7 @@ __all__ = [
     "fold",
     "holds",
     "labels_of",
+    "results_needed",
     "route_label",
     "to_html",
     "to_mermaid",

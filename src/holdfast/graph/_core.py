@@ -124,6 +124,8 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
     """The state after a fact. Facts about executions that are not in flight change nothing: they came too late."""
     if isinstance(fact, Began):
         return _begin(graph, state)
+    if fact.step not in graph.by_name:  # an adopted change took it away
+        return state
     key = f"{fact.step}#{fact.number}"
     if isinstance(fact, Started):
         return _start(state, key)
@@ -149,20 +151,32 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
 
 
 def _begin(graph: Graph, state: GraphState) -> GraphState:
-    if state.begun:  # resumed: what was stopped or in flight is run again, but not what had lost its race
-        stopped = {**state.halted, **state.running}
-        again = [e for key, e in stopped.items() if key not in state.losers]
-        tolerated = state.tolerated
-        if state.errors or not (
-            stopped or state.ready or state.waiting
-        ):  # it had failed: those who were excused try again
-            again, tolerated = [*(excused.execution for excused in tolerated.values()), *again], {}
-        losers = state.losers & frozenset(state.waiting)
-        ready = (*again, *state.ready)
-        return replace(state, ready=ready, running={}, halted={}, errors=(), losers=losers, tolerated=tolerated)
+    if state.begun:
+        return _begin_again(graph, state)
     for node in graph.starts:
         state = _trigger(graph, state, node, None)
     return replace(state, begun=True)
+
+
+def _begin_again(graph: Graph, state: GraphState) -> GraphState:
+    """Resumed: what was stopped, in flight or waiting is run again, but not what had lost its race or is gone."""
+    stopped = {**state.halted, **state.running, **state.waiting}
+    again = [e for key, e in stopped.items() if key not in state.losers]
+    tolerated = state.tolerated
+    if state.errors or not (stopped or state.ready):  # it had failed: those who were excused try again
+        again, tolerated = [*(excused.execution for excused in tolerated.values()), *again], {}
+    ready = tuple(e for e in (*again, *state.ready) if e.step in graph.by_name)
+    return replace(
+        state, ready=ready, running={}, waiting={}, halted={}, errors=(), losers=frozenset(), tolerated=tolerated
+    )
+
+
+def results_needed(state: GraphState) -> set[str]:
+    """The executions whose results a step may still be given, or the run itself."""
+    needed = {e.cause for e in (*state.ready, *state.in_flight.values(), *state.halted.values())}
+    needed |= {e.execution.cause for e in state.tolerated.values()}
+    needed |= {key for labels in state.arrived.values() for key in labels.values()}
+    return {key for key in (*needed, state.last) if key is not None}
 
 
 def _start(state: GraphState, key: str) -> GraphState:
@@ -178,7 +192,7 @@ def _complete(graph: Graph, state: GraphState, execution: Execution, route: str 
     labels = {execution.step: execution.key}
     if route is not None and node.is_router:
         # what a route triggers is given what the router was given: the route itself is only a name
-        labels[route_label(route)] = execution.cause or execution.key
+        labels[route_label(route)] = execution.key if node.hands_on else execution.cause or execution.key
     if node.is_router:  # a new wave, for every race that this result may lead to
         ahead = graph.ahead_of(tuple(labels))
         state = replace(state, won={name: label for name, label in state.won.items() if name not in ahead})
@@ -275,5 +289,5 @@ def fold(graph: Graph, facts: list[Fact], state: GraphState | None = None) -> Gr
 
 __all__ = [
     "Began", "Cancel", "Cancelled", "Command", "Complete", "Completed", "Execution", "Fact", "Fail", "Failed",
-    "GraphState", "Park", "Start", "Started", "Waiting", "decide", "evolve", "fold",
+    "GraphState", "Park", "Start", "Started", "Waiting", "decide", "evolve", "fold", "results_needed",
 ]  # fmt: skip

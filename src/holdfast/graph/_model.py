@@ -65,6 +65,8 @@ class Node(Struct, frozen=True):
     """its result names the route to take"""
     routes: tuple[str, ...] = ()
     """the routes a router declares; empty when they are only known once it ran"""
+    hands_on: bool = False
+    """a router whose routes are given its own result; others pass on what they were given"""
     digest: str = ""
     """of what the step does, so that a changed program is noticed; empty when that is not tracked"""
 

@@ -11,10 +11,6 @@ from holdfast.graph._facts import Fact
 from holdfast.graph._model import Graph
 
 
-class Parked(Exception):
-    """Raised by a step that cannot go on until something arrives from outside."""
-
-
 class Program(Protocol):
     """A graph that can be run. The scheduler calls these; none of them decides anything."""
 

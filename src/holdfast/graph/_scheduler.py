@@ -18,10 +18,22 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.context import Position, at, position
-from holdfast.errors import StateConflictError, StepFailedError
-from holdfast.graph._core import Cancel, Command, Complete, Execution, Fail, GraphState, Park, Start, decide, evolve
+from holdfast.errors import AnswerPendingError, StateConflictError, StepFailedError
+from holdfast.graph._core import (
+    Cancel,
+    Command,
+    Complete,
+    Execution,
+    Fail,
+    GraphState,
+    Park,
+    Start,
+    decide,
+    evolve,
+    results_needed,
+)
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
-from holdfast.graph._program import Log, NoState, Parked, Program, StateCell
+from holdfast.graph._program import Log, NoState, Program, StateCell
 from holdfast.runs import End, Run, RunStatus, Step
 from holdfast.threads import done_here
 
@@ -65,7 +77,9 @@ class Scheduler:
         self._notify = completed
         self._log = log
         self._flying: dict[str, Flight] = {}
-        self._event_ids: dict[str, str] = {}
+        self.event_ids: dict[str, str] = {}
+        """Of the events that told of these results."""
+        self._unanswered: list[AnswerPendingError] = []
 
     # -- the loop, twice: in a thread, and on an event loop ----------------------------------------------------------
 
@@ -150,8 +164,8 @@ class Scheduler:
         """Call a blocking step here."""
         try:
             result = self.program.call(execution, self._given(execution))
-        except Parked:
-            return Outcome(Waiting(execution.step, execution.number))
+        except AnswerPendingError as pending:
+            return Outcome(Waiting(execution.step, execution.number), error=pending)
         except Exception as error:
             return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
         return self._completed(execution, result)
@@ -160,8 +174,8 @@ class Scheduler:
         """Await an async step here."""
         try:
             result = await self.program.call(execution, self._given(execution))
-        except Parked:
-            return Outcome(Waiting(execution.step, execution.number))
+        except AnswerPendingError as pending:
+            return Outcome(Waiting(execution.step, execution.number), error=pending)
         except Exception as error:
             return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
         return self._completed(execution, result)
@@ -273,14 +287,16 @@ class Scheduler:
                 self._notify(outcome.result)
         else:
             self._cell.abandon(key)
-        if outcome.error is not None:
+        if isinstance(outcome.error, AnswerPendingError):
+            self._unanswered.append(outcome.error)
+        elif outcome.error is not None:
             self.errors[key] = outcome.error
         event_type, payload = self.program.event(outcome.fact, outcome.result, outcome.error)
         if self._log is not None:
             self._log.carry(delta)
         event = self.run.tell(event_type, **payload)
         if event is not None:
-            self._event_ids[key] = event.event_id
+            self.event_ids[key] = event.event_id
         self.state = evolve(self.graph, self.state, outcome.fact)
         self._forget()
 
@@ -288,18 +304,16 @@ class Scheduler:
         """Let go of results that no step can be given any more."""
         if len(self.results) < 64:
             return
-        state = self.state
-        needed = {e.cause for e in (*state.ready, *state.in_flight.values(), *state.halted.values())}
-        needed |= {key for labels in state.arrived.values() for key in labels.values()} | {state.last}
+        needed = results_needed(self.state)
         self.results = {key: result for key, result in self.results.items() if key in needed}
-        self._event_ids = {key: event_id for key, event_id in self._event_ids.items() if key in needed}
+        self.event_ids = {key: event_id for key, event_id in self.event_ids.items() if key in needed}
 
     def _given(self, execution: Execution) -> Any:
         return self.results.get(execution.cause) if execution.cause is not None else None
 
     def _place(self, execution: Execution) -> Position:
         here = self.run.place
-        cause = self._event_ids.get(execution.cause or "")
+        cause = self.event_ids.get(execution.cause or "")
         return Position(self.run.id, here.scope, here.subject, cause or here.triggered_by, execution.key)
 
     # -- the end -----------------------------------------------------------------------------------------------------
@@ -315,7 +329,7 @@ class Scheduler:
         if isinstance(ended, Complete):
             return self.results.get(ended.last) if ended.last is not None else None
         if isinstance(ended, Park):
-            raise Parked
+            raise AnswerPendingError(requests=tuple(one for found in self._unanswered for one in found.requests))
         errors = [error for error in self.errors.values() if isinstance(error, Exception)]
         mine = [error for error in errors if _text(error) in ended.errors]
         if len(ended.errors) == 1 and len(mine) == 1:

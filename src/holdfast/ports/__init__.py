@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.ports._core import Channel, DefaultRuntime, Entity, Journal, Lease
+from holdfast.ports._human import HumanProvider, HumanRequest
 from holdfast.ports._journal import (
     Batch,
     BranchInfo,
@@ -20,6 +21,8 @@ __all__ = [
     "Channel",
     "DefaultRuntime",
     "Entity",
+    "HumanProvider",
+    "HumanRequest",
     "Journal",
     "JournalStore",
     "Lease",

@@ -57,7 +57,10 @@ class Journal(Protocol):
 
 
 class DefaultRuntime:
-    """How lower layers find the default `Runtime` without importing it: `import holdfast` installs the way there."""
+    """How lower layers find their `Runtime` without importing it: `import holdfast` installs the way there.
+
+    It is the runtime of the run that the caller belongs to; outside any run, the default one.
+    """
 
     find: Callable[[], Any] | None = None
 

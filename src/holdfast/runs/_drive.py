@@ -47,7 +47,7 @@ async def _until_requested(run: Run) -> None:
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
-            run.cancel("its event loop is shutting down")
+            run.depart("its event loop is shutting down")
 
 
 def drive_in_thread(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -62,7 +62,7 @@ def drive_in_thread(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -
         run.request_end(End(RunStatus.FAILED, f"{type(error).__name__}: {error}", error=error))
         _finish_unless_given_up(run)
     except BaseException as error:
-        run.request_end(End(RunStatus.CANCELLED, repr(error), error=error))
+        run.request_end(End(RunStatus.CANCELLED, repr(error), error=error, departed=True))
         _finish_unless_given_up(run)
         raise
     else:
@@ -94,5 +94,5 @@ def start_supervisor(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) 
 def _end_unsupervised(run: Run) -> None:
     """A supervisor that is cancelled before its first turn never runs: its loop is leaving, so end the run here."""
     if not run.ending.entered:
-        run.cancel("its event loop is shutting down")
+        run.depart("its event loop is shutting down")
         finish_in_thread(run)

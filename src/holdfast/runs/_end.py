@@ -19,6 +19,12 @@ class End(Struct, frozen=True):
     reason: str = ""
     result: Any = None
     error: BaseException | None = None
+    departed: bool = False
+    """nobody decided that it should end: whoever ran it left. In its journal it stays as it was, to be taken up again"""
+
+    @property
+    def stored_status(self) -> RunStatus:
+        return RunStatus.RUNNING if self.departed else self.status
 
 
 class Ending:

@@ -94,7 +94,7 @@ async def _commit(run: Run, end: End) -> RunUnrecordedError | None:
     """Part 3: make the end durable. If that fails nothing is said to have ended, and recovery owns the run."""
     if run.journal is None:
         return None
-    cause = await _carry_out(run, partial(run.journal.commit_end, run.id, end.status))
+    cause = await _carry_out(run, partial(run.journal.commit_end, run.id, end.stored_status))
     if cause is None:
         return None
     problem = RunUnrecordedError(

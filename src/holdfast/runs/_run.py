@@ -322,7 +322,7 @@ class Run:
         elif isinstance(error, Exception):
             self.request_end(End(RunStatus.FAILED, f"{type(error).__name__}: {error}", error=error))
         else:
-            self.request_end(End(RunStatus.CANCELLED, f"step {step.name} was cancelled"))
+            self.request_end(End(RunStatus.CANCELLED, f"step {step.name} was cancelled", departed=True))
         self._complete_if_quiet()
 
     def child_ended(self, child: Run) -> None:
@@ -369,6 +369,10 @@ class Run:
     def cancel(self, reason: str = "cancelled") -> bool:
         """Ask the run to end as cancelled, with everything it started. From any thread; returns at once."""
         return self.request_end(End(RunStatus.CANCELLED, reason))
+
+    def depart(self, reason: str) -> bool:
+        """Ask the run to end because whoever ran it leaves: cancelled here, in its journal still to be taken up again."""
+        return self.request_end(End(RunStatus.CANCELLED, reason, departed=True))
 
     async def acancel(self, reason: str = "cancelled") -> None:
         """`cancel`, and wait until nothing of the run is left."""
@@ -420,7 +424,9 @@ class Run:
     def _unwrap(self, end: End) -> Any:
         if self.ending.problem is not None:
             raise self.ending.problem
-        if end.status is not RunStatus.COMPLETED:
+        if end.status is RunStatus.WAITING and end.error is not None:
+            raise end.error
+        if end.status not in (RunStatus.COMPLETED, RunStatus.WAITING):
             raise_end(self.id, self.name, end)
         return end.result
 
@@ -431,6 +437,8 @@ def _end_event(end: End) -> tuple[type[BaseEvent], dict[str, Any]]:
         return RunCompletedEvent, {"reason": end.reason, "result": end.result}
     if end.status is RunStatus.CANCELLED:
         return RunCancelledEvent, {"reason": end.reason}
+    if end.status is RunStatus.WAITING:
+        return RunWaitingEvent, {"reason": end.reason}
     error = end.error
     told = (
         {"error": str(error), "error_type": type(error).__name__} if error else {"error": end.reason, "error_type": ""}

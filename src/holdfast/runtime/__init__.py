@@ -1,7 +1,7 @@
-"""The composition root: a `Runtime` puts the parts together and holds every run that lives."""
+"""The composition root: `Runtime`, and the default one of this process."""
 
 from __future__ import annotations
 
-from holdfast.runtime._runtime import Runtime, default_runtime
+from holdfast.runtime._runtime import Runtime, current_runtime, default_runtime
 
-__all__ = ["Runtime", "default_runtime"]
+__all__ = ["Runtime", "current_runtime", "default_runtime"]

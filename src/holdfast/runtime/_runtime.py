@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakSet
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.context import Forks, current_run_id, is_async_callable
@@ -50,6 +51,7 @@ class Runtime:
         self.event_bus = EventBus(clock=self.clock, ids=ids, loop_thread=self.loop_thread)
         self._closed = False
         self._begin_process()
+        _living.add(self)
 
     def _begin_process(self) -> None:
         self._lock = threading.RLock()
@@ -94,7 +96,7 @@ class Runtime:
         try:
             return await run
         except asyncio.CancelledError:
-            run.cancel("the task that waited for it was cancelled")
+            run.depart("the task that waited for it was cancelled")
             await _patiently(run)
             raise
 
@@ -218,7 +220,7 @@ class Runtime:
             self._closed = False
             raise SyncInAsyncError("close() would block the loop its runs live on; use `await aclose()`")
         for run in runs:
-            run.cancel("the runtime is closing")
+            run.depart("the runtime is closing")
         for run in runs:
             self._outlast(run)
         try:
@@ -266,6 +268,7 @@ async def _patiently(run: Run) -> None:
             continue
 
 
+_living: WeakSet[Runtime] = WeakSet()
 _default: Runtime | None = None
 _default_lock = threading.Lock()
 
@@ -279,3 +282,12 @@ def default_runtime() -> Runtime:
                 _default = Runtime()
                 atexit.register(_default.close)
     return _default
+
+
+def current_runtime() -> Runtime:
+    """The runtime of the run that this code belongs to; outside any run, the default one."""
+    if current_run_id() is not None and (_default is None or _default.current_run() is None):
+        for runtime in list(_living):
+            if runtime.current_run() is not None:
+                return runtime
+    return default_runtime()

@@ -23,6 +23,10 @@ class FlowStartedEvent(BaseEvent):
 
     flow_name: str
     inputs: dict[str, Any] = {}
+    called_as: str = ""
+    """of a flow inside a run that is written down: which call of which step started it"""
+    graph: dict[str, Any] = {}
+    """its graph, then"""
 
 
 class FlowPausedEvent(BaseEvent):
@@ -81,6 +85,7 @@ class MethodExecutionStartedEvent(BaseEvent):
 
     type: ClassVar[str] = "method_execution_started"
     opens: ClassVar[ScopeKind | None] = "method"
+    unstored: ClassVar[frozenset[str]] = frozenset({"env", "params"})  # the result of another method: stored there
 
     flow_name: str
     method_name: str
@@ -149,6 +154,7 @@ class FlowInputRequestedEvent(BaseEvent):
     request_id: str = ""
     message: str
     metadata: dict[str, Any] = {}
+    expires_us: int | None = None
 
 
 class FlowInputReceivedEvent(BaseEvent):

@@ -21,6 +21,7 @@ class HumanFeedbackRequestedEvent(BaseEvent):
     message: str = ""
     output: Any = None
     emit: list[str] = []
+    expires_us: int | None = None
 
 
 class HumanFeedbackReceivedEvent(BaseEvent):

@@ -1,0 +1,17 @@
+"""What is stored beside a run: who holds it, and what it was started with."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from holdfast.checkpoints._owner import Owner
+from holdfast.graph import Graph
+
+
+class Definition(Struct, frozen=True):
+    """What is stored beside a run: who holds it, and the graph it was started with."""
+
+    owner: Owner
+    graph: Graph
+    made_by: str = ""
+    """the module and class of its program"""

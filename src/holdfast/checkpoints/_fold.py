@@ -1,0 +1,178 @@
+"""What a journal amounts to: the same fold that runs live, over what was recorded of a run and the runs inside it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.checkpoints._facts import fact_of
+from holdfast.checkpoints._rows import event_of
+from holdfast.deltas import Delta, apply, decode_plain, encode_plain
+from holdfast.errors import StorageError
+from holdfast.events._base import BaseEvent
+from holdfast.events.families.flow import (
+    FlowFinishedEvent,
+    FlowInputReceivedEvent,
+    FlowInputRequestedEvent,
+    FlowStartedEvent,
+    MethodExecutionFinishedEvent,
+)
+from holdfast.events.families.human import (
+    HumanFeedbackReceivedEvent,
+    HumanFeedbackRequestedEvent,
+    HumanRequestTimedOutEvent,
+)
+from holdfast.graph import Completed, Fact, Graph, GraphState, evolve, results_needed
+from holdfast.ports import Row
+
+_KEPT = 64  # results are looked through once there are so many
+
+
+class Asked(Struct, frozen=True):
+    """A question that was put to a person and is not answered yet."""
+
+    event_id: str
+    event: dict[str, Any]
+    """the event that told of it, plain"""
+
+
+class Progress(Struct):
+    """How far one run of a tree has come."""
+
+    graph: Graph
+    """what it was started with"""
+    standing: GraphState = GraphState()
+    state: dict[str, Any] = {}
+    """plain"""
+    results: dict[str, Any] = {}
+    """by execution key, as long as a step may still be given them"""
+    event_ids: dict[str, str] = {}
+    """of the events that told of these results"""
+    answers: dict[str, Any] = {}
+    """of people, by the id of the request, as long as the step that asked is not done"""
+    asked: dict[str, Asked] = {}
+    children: dict[str, str] = {}
+    """the runs that steps in flight have started: `step#number/ordinal` to run id"""
+    opened_by: str = ""
+    """the event that told of its start"""
+    is_finished: bool = False
+
+
+class Fold:
+    """Folds rows of one root run, in order. Memory holds where the tree stands, not how it came there."""
+
+    format: ClassVar[int] = 1
+
+    def __init__(self, root_run_id: str, graph: Graph) -> None:
+        self.root_run_id = root_run_id
+        self.seq = 0
+        self.last_event_id: str | None = None
+        self.runs: dict[str, Progress] = {root_run_id: Progress(graph)}
+
+    @property
+    def root(self) -> Progress:
+        return self.runs[self.root_run_id]
+
+    def take(self, row: Row) -> None:
+        """Take the next row into account."""
+        event = event_of(row, self.root_run_id, self.last_event_id)
+        self.last_event_id, self.seq = row.event_id, row.seq
+        if isinstance(event, FlowStartedEvent) and row.run_id not in self.runs:
+            self._admit(row.run_id, event)
+        run = self.runs.get(row.run_id)
+        if run is None:  # inside a step that has completed, or nothing that could be taken up again
+            return
+        if row.delta is not None:
+            run.state = apply(run.state, Delta.decode(row.delta))
+        if (fact := fact_of(event)) is not None:
+            run.standing = evolve(run.graph, run.standing, fact)
+        self._note(run, event, fact)
+
+    def _admit(self, run_id: str, event: FlowStartedEvent) -> None:
+        """Follow a run that a step of a followed run has started."""
+        parent_id, _, key = event.called_as.partition(" ")
+        if (parent := self.runs.get(parent_id)) is not None and event.graph:
+            parent.children[key] = run_id
+            self.runs[run_id] = Progress(msgspec.convert(event.graph, Graph))
+
+    def _note(self, run: Progress, event: BaseEvent, fact: Fact | None) -> None:
+        if isinstance(event, FlowStartedEvent):
+            run.opened_by = event.event_id
+        elif isinstance(event, MethodExecutionFinishedEvent) and isinstance(fact, Completed):
+            self._complete(run, f"{fact.step}#{fact.number}", event)
+        elif isinstance(event, HumanFeedbackRequestedEvent | FlowInputRequestedEvent):
+            run.asked[event.request_id] = Asked(event.event_id, {"type": event.type, **msgspec.structs.asdict(event)})
+            run.asked[event.request_id].event.pop("env")
+        elif isinstance(event, HumanFeedbackReceivedEvent):
+            self._answer(run, event.request_id, event.feedback)
+        elif isinstance(event, FlowInputReceivedEvent):
+            self._answer(run, event.request_id, event.response)
+        elif isinstance(event, HumanRequestTimedOutEvent):
+            self._answer(run, event.request_id, None)
+        elif isinstance(event, FlowFinishedEvent):
+            run.is_finished = True
+
+    @staticmethod
+    def _answer(run: Progress, request_id: str, answer: Any) -> None:
+        run.answers[request_id] = answer
+        run.asked.pop(request_id, None)
+
+    def _complete(self, run: Progress, key: str, event: MethodExecutionFinishedEvent) -> None:
+        run.results[key], run.event_ids[key] = event.result, event.event_id
+        for call in [call for call in run.children if call.rpartition("/")[0] == key]:
+            self._forget(run.children.pop(call))
+        for request_id in [known for known in (*run.answers, *run.asked) if step_of(known) == key]:
+            run.answers.pop(request_id, None)
+            run.asked.pop(request_id, None)
+        if len(run.results) >= _KEPT:
+            needed = results_needed(run.standing)
+            run.results = {key: result for key, result in run.results.items() if key in needed}
+            run.event_ids = {key: event_id for key, event_id in run.event_ids.items() if key in needed}
+
+    def _forget(self, run_id: str) -> None:
+        gone = self.runs.pop(run_id, None)
+        for child in gone.children.values() if gone is not None else ():
+            self._forget(child)
+
+    # -- snapshots -------------------------------------------------------------------------------------------------
+
+    def encode(self) -> bytes:
+        """All of it, so that the rows need not be read again."""
+        runs = {run_id: _plain_progress(run) for run_id, run in self.runs.items()}
+        told = {"format": self.format, "seq": self.seq, "last_event_id": self.last_event_id, "runs": runs}
+        return encode_plain(told)
+
+    @classmethod
+    def decode(cls, root_run_id: str, graph: Graph, data: bytes) -> Fold:
+        """What `encode` wrote; the root goes on with this graph. Raises StorageError for a later format."""
+        told = decode_plain(data)
+        if told.get("format") != cls.format:
+            raise StorageError(
+                f"a snapshot of run {root_run_id} has format {told.get('format')}, and this version reads {cls.format}: "
+                f"resume it with the version that wrote it, or a later one"
+            )
+        fold = cls(root_run_id, graph)
+        fold.seq, fold.last_event_id = told["seq"], told["last_event_id"]
+        for run_id, run in told["runs"].items():
+            fold.runs[run_id] = _progress_of(run, graph if run_id == root_run_id else None)
+        return fold
+
+
+def step_of(request_id: str) -> str:
+    """The execution key that a request's id names: `run step#number/ordinal`."""
+    return request_id.partition(" ")[2].rpartition("/")[0]
+
+
+def _plain_progress(run: Progress) -> dict[str, Any]:
+    asked = {request_id: msgspec.structs.asdict(one) for request_id, one in run.asked.items()}
+    structural = {"graph": msgspec.to_builtins(run.graph), "standing": msgspec.to_builtins(run.standing)}
+    return msgspec.structs.asdict(run) | structural | {"asked": asked}
+
+
+def _progress_of(told: dict[str, Any], graph: Graph | None) -> Progress:
+    told["graph"] = graph or msgspec.convert(told["graph"], Graph)
+    told["standing"] = msgspec.convert(told["standing"], GraphState)
+    told["asked"] = {request_id: Asked(**one) for request_id, one in told["asked"].items()}
+    return Progress(**told)

@@ -1,0 +1,56 @@
+"""Snapshots bound what a restore reads. They are made by restoring, so they cannot disagree with it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+
+from holdfast.checkpoints._blobs import BlobWriter
+from holdfast.checkpoints._fold import Fold
+from holdfast.errors import HoldfastError
+from holdfast.logs import get_logger
+from holdfast.ports import Batch, JournalStore, Session, Snapshot
+from holdfast.threads import LoopThread
+
+log = get_logger("checkpoints")
+LEAST = 1_000_000
+"""Bytes of journal below which a snapshot would save next to nothing."""
+
+
+class Snapshots:
+    """Writes a snapshot when the journal since the last one is as large as that: bytes stay linear, restores bounded."""
+
+    def __init__(
+        self,
+        store: JournalStore,
+        session: Session,
+        loop_thread: LoopThread,
+        fold_upto: Callable[[int], Awaitable[Fold]],
+        least: int = LEAST,
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._loop_thread = loop_thread
+        self._fold_upto = fold_upto
+        self._least = least
+        self._due = least
+        self._since = 0
+        self._writing: Future[None] | None = None
+
+    def note(self, batch: Batch) -> None:
+        """Rows were stored. Starts a snapshot beside the run when one is due; it never holds a step up."""
+        self._since += sum(len(row.payload) + len(row.delta or b"") for row in batch.rows)
+        if self._since < self._due or batch.status is not None or (self._writing and not self._writing.done()):
+            return
+        self._since = 0
+        self._writing = self._loop_thread.submit(self._write(batch.rows[-1].seq))
+
+    async def _write(self, seq: int) -> None:
+        try:
+            data = (await self._fold_upto(seq)).encode()
+            self._due = max(self._least, len(data))
+            blobs = BlobWriter()
+            small = blobs.extract(data)
+            await self._store.append(Batch(self._session, blobs=blobs.take_all(), snapshot=Snapshot(seq, small)))
+        except HoldfastError as error:  # the rows are all there: only a restore will take longer
+            log.warning("no snapshot of run %s at %d: %s", self._session.root_run_id, seq, error)

@@ -1,0 +1,235 @@
+"""One kickoff of a flow: its state, its questions, its scheduler, from the first event to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.checkpoints import Restored, RunLog
+from holdfast.context import Position, Scope
+from holdfast.deltas import Shadow, fields_of
+from holdfast.errors import AnswerPendingError
+from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
+from holdfast.events.families.flow import (
+    FlowCancelledEvent,
+    FlowFailedEvent,
+    FlowFinishedEvent,
+    FlowPausedEvent,
+    FlowStartedEvent,
+)
+from holdfast.flow._asking import Asking
+from holdfast.flow._durable import Opening, Plan, recorded_outputs, typed_results, waited_for
+from holdfast.flow._human import HumanFeedbackResult
+from holdfast.flow._outputs import Outputs
+from holdfast.flow._program import FlowProgram
+from holdfast.flow._state import fresh_state, restore_state, update_state
+from holdfast.graph import Scheduler, end_with
+from holdfast.graph._cell import SharedState
+from holdfast.ports import HumanRequest, JournalStore
+from holdfast.runs import End, Run, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.flow._flow import Flow
+
+
+class Pending(Struct, frozen=True):
+    """What a kickoff returns when the run waits for people: it was put down, and `resume()` takes it up again."""
+
+    run_id: str
+    flow_name: str
+    requests: tuple[HumanRequest, ...]
+    """the questions without an answer"""
+
+
+class Kickoff:
+    """One execution of a flow, while it runs and as its flow remembers it."""
+
+    def __init__(self, flow: Flow[Any], plan: Plan, opening: Opening | None) -> None:
+        self._flow = flow
+        self._plan = plan
+        self._opening = opening
+        self.feedback: list[HumanFeedbackResult] = []
+        self.outputs = Outputs()
+        self.cell = SharedState(fresh_state(flow.state_example))
+        self.asking: Asking | None = None
+        self._counts: Callable[[], dict[str, int]] = dict
+
+    def show(self, restored: Restored, runtime: Any) -> None:
+        """Be what was recorded, to be looked at before it goes on."""
+        flow = type(self._flow)
+        self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), restored.state))
+        reader = self._reader(runtime, restored.store, restored.info.root_run_id, restored.branch, restored.seq)
+        self.outputs = Outputs(reader, complete=False)
+        self.feedback = [
+            result
+            for result in typed_results(flow, restored.results).values()
+            if isinstance(result, HumanFeedbackResult)
+        ]
+        self._counts = lambda: dict(restored.graph.counts)
+
+    def edit(self, fields: Mapping[str, Any]) -> None:
+        """Set fields of what is shown."""
+        self.cell.replace(update_state(self.cell.current(), fields))
+
+    def counts(self) -> dict[str, int]:
+        """How often each method was called."""
+        return self._counts()
+
+    def _reader(
+        self, runtime: Any, store: JournalStore, run_id: str, branch: str, upto: int | None = None
+    ) -> Callable[[], list[Any]]:
+        """What reads every result from the journal."""
+        flow = type(self._flow)
+        return lambda: waited_for(runtime, recorded_outputs(flow, store, run_id, branch, upto))
+
+    @property
+    def _log(self) -> RunLog | None:
+        return self._opening.log if self._opening is not None else None
+
+    # -- done before -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is a flow inside another that was done before the tree was taken up again."""
+        opening = self._opening
+        return (
+            opening is not None and opening.is_inner and opening.progress is not None and opening.progress.is_finished
+        )
+
+    def recall(self) -> Any:
+        """The result it had then; the flow has its state again."""
+        assert self._opening is not None
+        assert self._opening.progress is not None
+        progress = self._opening.progress
+        results = typed_results(type(self._flow), progress.results)
+        self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), progress.state))
+        for result in results.values():
+            self._completed(result)
+        self._flow.keep_kickoff("", self)
+        self._flow.forget_kickoff("")
+        return results.get(progress.standing.last or "")
+
+    # -- the body of the run, twice --------------------------------------------------------------------------------
+
+    def run_blocking(self, run: Run) -> Any:
+        scheduler = self._begin(run)
+        try:
+            return self._finished(run, scheduler.drive_from_thread())
+        except BaseException as error:
+            return self._broken(run, error)
+        finally:
+            self._flow.forget_kickoff(run.id)
+
+    async def run_async(self, run: Run) -> Any:
+        scheduler = self._begin(run)
+        try:
+            return self._finished(run, await scheduler.drive())
+        except BaseException as error:
+            return self._broken(run, error)
+        finally:
+            self._flow.forget_kickoff(run.id)
+
+    # -- the beginning ---------------------------------------------------------------------------------------------
+
+    def _begin(self, run: Run) -> Scheduler:
+        """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
+        flow, opening = self._flow, self._opening
+        progress = opening.progress if opening is not None else None
+        self.cell = self._make_cell(run)
+        self.outputs = self._make_outputs(run)
+        self.asking = Asking(run, flow.name, progress, self._log)
+        flow.keep_kickoff(run.id, self)
+        program = FlowProgram(flow, flow.compiled(), self.asking)
+        scheduler = Scheduler(run, program, self.cell, completed=self._completed, log=self._log)
+        self._counts = lambda: dict(scheduler.state.counts)
+        if opening is not None:
+            opening.log.carry(self.cell.changes())
+        if opening is None or progress is None:
+            run.move(FlowStartedEvent, flow_name=flow.name, inputs=dict(self._plan.inputs), **self._call())
+        else:
+            self._take_up(run, scheduler, opening)
+        scheduler.begin()
+        return scheduler
+
+    def _call(self) -> dict[str, Any]:
+        """What must be known of a flow inside another to take it up again."""
+        if self._opening is None or not self._opening.is_inner:
+            return {}
+        return {"called_as": self._opening.called_as, "graph": msgspec.to_builtins(self._flow.graph())}
+
+    def _make_cell(self, run: Run) -> SharedState:
+        opening = self._opening
+        state, shadow = fresh_state(self._flow.state_example), None
+        if opening is not None:
+            if opening.progress is not None:
+                state = restore_state(state, opening.progress.state)
+            shadow = Shadow(fields_of(state) if opening.progress is not None else {})
+        state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
+        return SharedState(state, run_id=run.id, on_conflict=self._flow.on_state_conflict, shadow=shadow)
+
+    def _make_outputs(self, run: Run) -> Outputs:
+        opening = self._opening
+        if opening is None or opening.is_inner:
+            return Outputs()
+        reader = self._reader(run.host, opening.log.store, run.id, opening.branch)
+        return Outputs(reader, complete=opening.progress is None)
+
+    def _take_up(self, run: Run, scheduler: Scheduler, opening: Opening) -> None:
+        """Go on where the run was: its standing, its results, and the scope its events hang under."""
+        progress = opening.progress
+        assert progress is not None
+        scheduler.state = progress.standing
+        scheduler.results = typed_results(type(self._flow), progress.results)
+        scheduler.event_ids = dict(progress.event_ids)
+        here = run.place
+        scope = Scope(progress.opened_by, "flow", here.scope) if progress.opened_by else here.scope
+        run.place = Position(run.id, scope, here.subject, here.triggered_by)
+        about = {"branch": opening.branch, "checkpoint_id": opening.restored_from}
+        if self._plan.branch is not None:
+            run.move(CheckpointForkedEvent, **about)
+        run.move(CheckpointRestoredEvent, **about)
+        for event in opening.shown:
+            run.host.event_bus.replay(self._flow, event)
+
+    def _completed(self, result: Any) -> None:
+        self.outputs.add(result)
+        if isinstance(result, HumanFeedbackResult):
+            self.feedback.append(result)
+            del self.feedback[:-100]
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _finished(self, run: Run, result: Any) -> Any:
+        run.move(FlowFinishedEvent, flow_name=self._flow.name, result=result)
+        return end_with(run, result)
+
+    def _broken(self, run: Run, error: BaseException) -> Any:
+        if isinstance(error, AnswerPendingError):
+            return self._put_down(run, error)
+        if isinstance(error, Exception):
+            run.move(FlowFailedEvent, flow_name=self._flow.name, error=str(error), error_type=type(error).__name__)
+        else:
+            run.move(FlowCancelledEvent, flow_name=self._flow.name, reason=run.end_reason)
+        raise error
+
+    def _put_down(self, run: Run, pending: AnswerPendingError) -> Any:
+        """Nothing can go on without an answer: leave, to be taken up again. Inside another flow, that waits too."""
+        requests: Any = pending.requests
+        run.move(FlowPausedEvent, flow_name=self._flow.name, **_question(requests))
+        if run.parent is not None:
+            run.request_end(End(RunStatus.WAITING, "waits for an answer", error=pending))
+            raise pending
+        result = Pending(run.id, self._flow.name, requests)
+        self._flow.put_down(run.id, requests)
+        run.request_end(End(RunStatus.WAITING, "waits for an answer", result=result))
+        return result
+
+
+def _question(requests: tuple[HumanRequest, ...]) -> dict[str, Any]:
+    if not requests:
+        return {}
+    first = requests[0]
+    return {"method_name": first.method_name, "message": first.message, "emit": list(first.options)}

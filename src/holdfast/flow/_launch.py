@@ -1,0 +1,71 @@
+"""From a plan to a run: open the journal if there is one, start the run, and let go of what could not start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import RunFailedError
+from holdfast.flow._durable import Opening, Plan, open_inside, open_journal, waited_for
+from holdfast.flow._kickoff import Kickoff
+
+if TYPE_CHECKING:
+    from holdfast.flow._flow import Flow
+
+
+def launch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
+    """Run a flow as planned, from plain code."""
+    opening = _opened_inside(runtime)
+    if opening is None and flow.checkpoint is not None:
+        opening = waited_for(runtime, open_journal(flow, flow.checkpoint, runtime, plan))
+    kickoff = Kickoff(flow, plan, opening)
+    if kickoff.is_over:
+        return kickoff.recall()
+    try:
+        return runtime.run(kickoff.run_blocking, **_options(flow, opening))
+    except RunFailedError as error:
+        raise _cause(error) from _cause(error).__cause__
+    finally:
+        if (left := _left_open(opening)) is not None:
+            waited_for(runtime, left.log.close())
+
+
+async def alaunch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
+    """`launch` for coroutines."""
+    opening = _opened_inside(runtime)
+    if opening is None and flow.checkpoint is not None:
+        opening = await open_journal(flow, flow.checkpoint, runtime, plan)
+    kickoff = Kickoff(flow, plan, opening)
+    if kickoff.is_over:
+        return kickoff.recall()
+    body = kickoff.run_async if flow.compiled().awaited else kickoff.run_blocking  # one thread from end to end
+    try:
+        return await runtime.arun(body, **_options(flow, opening))
+    except RunFailedError as error:
+        raise _cause(error) from _cause(error).__cause__
+    finally:
+        if (left := _left_open(opening)) is not None:
+            await left.log.close()
+
+
+def _opened_inside(runtime: Any) -> Opening | None:
+    """What a flow inside a run that is written down begins with, whatever its own settings say."""
+    parent = runtime.current_run()
+    return open_inside(parent, runtime) if parent is not None else None
+
+
+def _left_open(opening: Opening | None) -> Opening | None:
+    """The opening of a run that could not even start, and so has not let go of its journal."""
+    return opening if opening is not None and not opening.is_inner and not opening.log.is_closed else None
+
+
+def _options(flow: Flow[Any], opening: Opening | None) -> dict[str, Any]:
+    """How the runtime is to start the run."""
+    options: dict[str, Any] = {"name": flow.name, "entity": flow}
+    if opening is None:
+        return options
+    options |= {"resume": opening.ref, "run_id": opening.run_id}
+    return options if opening.is_inner else options | {"journal": opening.log}
+
+
+def _cause(error: RunFailedError) -> BaseException:
+    return error.__cause__ or error
