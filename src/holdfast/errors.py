@@ -16,6 +16,7 @@
     │   ├── GraphChangedError           the program differs from the one its run was recorded with
     │   ├── FlowInputError              inputs or state do not fit the flow
     │   └── PlatformError               this operating system is not supported
+    ├── ConfigurationError              the surroundings are not set up: no project, no store
     ├── FlushTimeoutError               handlers were still at work when the time was up
     ├── TransitionError                 a status cannot follow the present one
     │   ├── IllegalTransitionError          the table has no such edge
@@ -117,6 +118,10 @@ class FlowInputError(UsageError, ValueError):
 
 class PlatformError(UsageError, ImportError):
     """This operating system is not supported."""
+
+
+class ConfigurationError(HoldfastError):
+    """Something around the program is not set up: no project, no store; the message says how to set it up."""
 
 
 class TransitionError(HoldfastError):
