@@ -13,6 +13,7 @@ from holdfast.ports._journal import (
     Session,
     Snapshot,
 )
+from holdfast.ports._persistence import FlowPersistence
 
 __all__ = [
     "Batch",
@@ -20,6 +21,7 @@ __all__ = [
     "Channel",
     "DefaultRuntime",
     "Entity",
+    "FlowPersistence",
     "Journal",
     "JournalStore",
     "Lease",
