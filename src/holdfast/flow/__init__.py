@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.flow._conditions import and_, or_
 from holdfast.flow._decorators import listen, router, start
 from holdfast.flow._flow import Flow
+from holdfast.flow._persist import persist
 from holdfast.flow._state import FlowState
 
-__all__ = ["Flow", "FlowState", "and_", "listen", "or_", "router", "start"]
+__all__ = ["Flow", "FlowState", "and_", "listen", "or_", "persist", "router", "start"]

@@ -12,6 +12,7 @@ from msgspec import Struct
 from holdfast.errors import FlowDefinitionError
 from holdfast.flow._conditions import resolve
 from holdfast.flow._decorators import NOTE, StepNote, routes_of
+from holdfast.flow._persist import PersistPlan, plan_of
 from holdfast.graph import Graph, Node, labels_of, route_label
 
 
@@ -33,6 +34,8 @@ class FlowShape(Struct, frozen=True):
     """the methods that are coroutines"""
     takes_result: frozenset[str]
     """the methods with a parameter for the result of what triggered them"""
+    persist: PersistPlan | None = None
+    """what it saves, if anything"""
 
 
 def compile_flow(cls: type, max_calls: int) -> FlowShape:
@@ -47,7 +50,8 @@ def compile_flow(cls: type, max_calls: int) -> FlowShape:
     graph = Graph(cls.__name__, tuple(nodes), max_calls)
     _check(graph)
     awaited = frozenset(name for name, (method, _) in methods.items() if inspect.iscoroutinefunction(method))
-    return FlowShape(graph, awaited, frozenset(name for name, (method, _) in methods.items() if _takes_result(method)))
+    takes_result = frozenset(name for name, (method, _) in methods.items() if _takes_result(method))
+    return FlowShape(graph, awaited, takes_result, plan_of(cls, methods))
 
 
 def _methods_named(methods: Container[str], declared: Container[str], listener: str) -> Callable[[str], bool]:

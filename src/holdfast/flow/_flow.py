@@ -24,6 +24,7 @@ from holdfast.events.families.flow import (
 )
 from holdfast.flow._compile import FlowShape, compile_flow
 from holdfast.flow._durable import Opening, open_journal, typed_results, waited_for
+from holdfast.flow._persist import Saving
 from holdfast.flow._program import FlowProgram
 from holdfast.flow._state import fresh_state, restore_state, update_state, with_id
 from holdfast.graph import Graph, Scheduler, end_with, to_html, to_mermaid, to_svg
@@ -163,7 +164,7 @@ class Flow(Generic[S]):
         try:
             return runtime.run(self._run_blocking, inputs, opening, **self._options(opening))
         except RunFailedError as error:
-            raise _cause(error) from None
+            raise _cause(error) from _cause(error).__cause__
         finally:
             if opening is not None:  # also when the run could not even start
                 opening.log.stop_beating()
@@ -180,7 +181,7 @@ class Flow(Generic[S]):
         try:
             return await runtime.arun(body, inputs, opening, **self._options(opening))
         except RunFailedError as error:
-            raise _cause(error) from None
+            raise _cause(error) from _cause(error).__cause__
         finally:
             if opening is not None:  # also when the run could not even start
                 opening.log.stop_beating()
@@ -225,8 +226,11 @@ class Flow(Generic[S]):
         """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
         restored = opening.restored if opening is not None else None
         state = fresh_state(self._example)
+        saving = Saving.begin(run, self.name, self._compiled().persist)
         if restored is not None:
             state = restore_state(state, restored.state)
+        elif saving is not None:
+            state = saving.reload(state, inputs or {})
         shadow = Shadow(fields_of(state) if restored is not None else {}) if opening is not None else None
         state = update_state(state, inputs or {})
         cell = SharedState(state, run_id=run.id, on_conflict=self.on_state_conflict, shadow=shadow)
@@ -234,7 +238,8 @@ class Flow(Generic[S]):
         outputs: list[Any] = []
         self._outputs = outputs
         log = opening.log if opening is not None else None
-        scheduler = Scheduler(run, FlowProgram(self, self._compiled()), cell, completed=outputs.append, log=log)
+        completed = outputs.append if saving is None else saving.after(cell, outputs.append)
+        scheduler = Scheduler(run, FlowProgram(self, self._compiled()), cell, completed=completed, log=log)
         if log is not None:
             log.carry(cell.changes())
         run.move(FlowStartedEvent, flow_name=self.name, inputs=dict(inputs or {}))
