@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from holdfast.flow import human_feedback as human_feedback
     from holdfast.flow import listen as listen
     from holdfast.flow import or_ as or_
+    from holdfast.flow import persist as persist
     from holdfast.flow import router as router
     from holdfast.flow import start as start
     from holdfast.runs import Run as Run
@@ -77,6 +78,7 @@ _WHERE = {
     "is_replaying": "context",
     "listen": "flow",
     "or_": "flow",
+    "persist": "flow",
     "router": "flow",
     "start": "flow",
     "on_behalf_of": "context",

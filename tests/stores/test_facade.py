@@ -14,7 +14,8 @@ from holdfast.testing._journal_base import NOW, make_info, open_run
 
 
 def test_every_exported_name_is_there() -> None:
-    assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == ["MemoryStore", "PostgresStore", "SqliteStore"]
+    journals, states = ["MemoryStore", "PostgresStore", "SqliteStore"], ["MemoryPersistence", "SqlitePersistence"]
+    assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == sorted(journals + states)
     for name in holdfast.stores.__all__:
         assert getattr(holdfast.stores, name).__name__ == name
     with pytest.raises(AttributeError):

@@ -7,6 +7,7 @@ from holdfast.flow._decorators import listen, router, start
 from holdfast.flow._flow import Flow
 from holdfast.flow._human import HumanFeedbackResult, human_feedback
 from holdfast.flow._kickoff import Pending
+from holdfast.flow._persist import persist
 from holdfast.flow._state import FlowState
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "human_feedback",
     "listen",
     "or_",
+    "persist",
     "router",
     "start",
 ]

@@ -13,6 +13,7 @@ from holdfast.errors import FlowDefinitionError
 from holdfast.flow._conditions import resolve
 from holdfast.flow._decorators import NOTE, StepNote, routes_of
 from holdfast.flow._human import GATE, SUFFIX, Gate
+from holdfast.flow._persist import PersistPlan, plan_of
 from holdfast.graph import Condition, Graph, Node, Source, labels_of, route_label
 
 
@@ -36,6 +37,8 @@ class FlowShape(Struct, frozen=True):
     """the methods with a parameter for the result of what triggered them"""
     gates: dict[str, Gate] = {}
     """the steps at which a person is asked about a method's result"""
+    persist: PersistPlan | None = None
+    """what it saves, if anything"""
 
 
 def compile_flow(cls: type, max_calls: int) -> FlowShape:
@@ -52,7 +55,8 @@ def compile_flow(cls: type, max_calls: int) -> FlowShape:
     _check(graph)
     awaited = frozenset(name for name, (method, _) in methods.items() if inspect.iscoroutinefunction(method))
     taking = frozenset(name for name, (method, _) in methods.items() if _takes_result(method))
-    return FlowShape(graph, awaited, taking, {name + SUFFIX: gate for name, gate in gates.items()})
+    asking = {name + SUFFIX: gate for name, gate in gates.items()}
+    return FlowShape(graph, awaited, taking, asking, plan_of(cls, methods))
 
 
 def _nodes(

@@ -24,6 +24,7 @@ from holdfast.flow._asking import Asking
 from holdfast.flow._durable import Opening, Plan, recorded_outputs, typed_results, waited_for
 from holdfast.flow._human import HumanFeedbackResult
 from holdfast.flow._outputs import Outputs
+from holdfast.flow._persist import Saving
 from holdfast.flow._program import FlowProgram
 from holdfast.flow._state import fresh_state, restore_state, update_state
 from holdfast.graph import Scheduler, end_with
@@ -55,6 +56,7 @@ class Kickoff:
         self.outputs = Outputs()
         self.cell = SharedState(fresh_state(flow.state_example))
         self.asking: Asking | None = None
+        self._saving: Saving | None = None
         self._counts: Callable[[], dict[str, int]] = dict
 
     def show(self, restored: Restored, runtime: Any) -> None:
@@ -107,7 +109,7 @@ class Kickoff:
         results = typed_results(type(self._flow), progress.results)
         self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), progress.state))
         for result in results.values():
-            self._completed(result)
+            self._remember(result)
         self._flow.keep_kickoff("", self)
         self._flow.forget_kickoff("")
         return results.get(progress.standing.last or "")
@@ -138,6 +140,7 @@ class Kickoff:
         """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
         flow, opening = self._flow, self._opening
         progress = opening.progress if opening is not None else None
+        self._saving = Saving.begin(run, flow.name, flow.compiled().persist)
         self.cell = self._make_cell(run)
         self.outputs = self._make_outputs(run)
         self.asking = Asking(run, flow.name, progress, self._log)
@@ -167,6 +170,8 @@ class Kickoff:
             if opening.progress is not None:
                 state = restore_state(state, opening.progress.state)
             shadow = Shadow(fields_of(state) if opening.progress is not None else {})
+        if self._saving is not None and (opening is None or opening.progress is None):
+            state = self._saving.reload(state, self._plan.inputs)
         state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
         return SharedState(state, run_id=run.id, on_conflict=self._flow.on_state_conflict, shadow=shadow)
 
@@ -195,6 +200,11 @@ class Kickoff:
             run.host.event_bus.replay(self._flow, event)
 
     def _completed(self, result: Any) -> None:
+        self._remember(result)
+        if self._saving is not None:
+            self._saving.completed(self.cell)
+
+    def _remember(self, result: Any) -> None:
         self.outputs.add(result)
         if isinstance(result, HumanFeedbackResult):
             self.feedback.append(result)

@@ -88,6 +88,11 @@ class SharedState:
             )
         return None
 
+    def committed(self) -> dict[str, Any]:
+        """The fields as the steps that completed left them, without what others are writing. Between steps, not in one."""
+        with self._lock:
+            return fields_of(self._state)
+
     def enter_alone(self, key: str) -> None:
         """A step begins that nothing overlaps: it works on the state itself."""
         self._alone = key

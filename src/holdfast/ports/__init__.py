@@ -14,6 +14,7 @@ from holdfast.ports._journal import (
     Session,
     Snapshot,
 )
+from holdfast.ports._persistence import FlowPersistence
 
 __all__ = [
     "Batch",
@@ -21,6 +22,7 @@ __all__ = [
     "Channel",
     "DefaultRuntime",
     "Entity",
+    "FlowPersistence",
     "HumanProvider",
     "HumanRequest",
     "Journal",

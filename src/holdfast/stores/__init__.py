@@ -1,5 +1,7 @@
 """Where journals are kept: in memory, in one SQLite file, in PostgreSQL. All pass `JournalStoreConformance`.
 
+And where `@persist` flows keep their states: `…Persistence`. These pass `FlowPersistenceConformance`.
+
 Imported on first use, so that a program pays only for the store it has.
 """
 
@@ -10,12 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.stores._memory import MemoryStore as MemoryStore
+    from holdfast.stores._memory_states import MemoryPersistence as MemoryPersistence
     from holdfast.stores._postgres import PostgresStore as PostgresStore
     from holdfast.stores._sqlite import SqliteStore as SqliteStore
+    from holdfast.stores._sqlite_states import SqlitePersistence as SqlitePersistence
 
-_WHERE = {"MemoryStore": "_memory", "PostgresStore": "_postgres", "SqliteStore": "_sqlite"}
+_WHERE = {
+    "MemoryPersistence": "_memory_states",
+    "MemoryStore": "_memory",
+    "PostgresStore": "_postgres",
+    "SqlitePersistence": "_sqlite_states",
+    "SqliteStore": "_sqlite",
+}
 
-__all__ = ["MemoryStore", "PostgresStore", "SqliteStore"]
+__all__ = ["MemoryPersistence", "MemoryStore", "PostgresStore", "SqlitePersistence", "SqliteStore"]
 
 
 def __getattr__(name: str) -> Any:
