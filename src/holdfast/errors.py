@@ -171,6 +171,13 @@ class StepFailedError(RunError):
 class StateConflictError(RunError):
     """Steps that overlapped changed the same thing, and nothing says which change counts."""
 
+    def __init__(self, message: str, *, path: str = "", steps: tuple[str, ...] = (), changes: object = None) -> None:
+        self.path = path
+        self.steps = steps
+        self.changes = changes
+        """What the last of the steps changed, and what that was based on."""
+        super().__init__(message)
+
 
 class AnswerPendingError(RunError):
     """A person's answer will come later. Raised by whoever asks; the run is put down until `resume()` brings it."""

@@ -24,6 +24,7 @@ from holdfast.events.families.human import (
     HumanFeedbackRequestedEvent,
     HumanRequestTimedOutEvent,
 )
+from holdfast.events.families.state import StateConflictEvent
 from holdfast.graph import Completed, Fact, Graph, GraphState, evolve, results_needed
 from holdfast.ports import Row
 
@@ -53,6 +54,8 @@ class Progress(Struct):
     answers: dict[str, Any] = {}
     """of people, by the id of the request, as long as the step that asked is not done"""
     asked: dict[str, Asked] = {}
+    conflicts: dict[str, dict[str, Any]] = {}
+    """executions whose changes could not be merged: what they returned and changed"""
     children: dict[str, str] = {}
     """the runs that steps in flight have started: `step#number/ordinal` to run id"""
     opened_by: str = ""
@@ -111,6 +114,8 @@ class Fold:
             self._answer(run, event.request_id, event.response)
         elif isinstance(event, HumanRequestTimedOutEvent):
             self._answer(run, event.request_id, None)
+        elif isinstance(event, StateConflictEvent):
+            run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
         elif isinstance(event, FlowFinishedEvent):
             run.is_finished = True
 
@@ -121,6 +126,7 @@ class Fold:
 
     def _complete(self, run: Progress, key: str, event: MethodExecutionFinishedEvent) -> None:
         run.results[key], run.event_ids[key] = event.result, event.event_id
+        run.conflicts.pop(key, None)
         for call in [call for call in run.children if call.rpartition("/")[0] == key]:
             self._forget(run.children.pop(call))
         for request_id in [known for known in (*run.answers, *run.asked) if step_of(known) == key]:

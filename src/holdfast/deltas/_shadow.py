@@ -9,8 +9,8 @@ from typing import Any
 from holdfast.deltas._compare import Comparison, Exact, Fast
 from holdfast.deltas._delta import Delta
 from holdfast.deltas._paths import MISSING
-from holdfast.deltas._tree import copy, plain_of
-from holdfast.deltas._walk import GROWING, Walk, extent_of
+from holdfast.deltas._tree import copy, plain_of, strip
+from holdfast.deltas._walk import GROWING, Extent, Walk, extent_of
 
 
 def plain(fields: Mapping[str, object]) -> dict[str, Any]:
@@ -36,6 +36,10 @@ class Shadow:
             else:
                 self._growing[name] = extent_of(copied) if type(copied) in GROWING else copied
 
+    def anew(self, state_fields: Mapping[str, object]) -> Shadow:
+        """A copy of another state, with the same fields declared append-only."""
+        return Shadow(state_fields, append_only=frozenset(self._append_only))
+
     def diff(self, current_fields: Mapping[str, object]) -> Delta:
         """Return what changed since the last call, or since the beginning, and move on to the current state.
 
@@ -50,6 +54,15 @@ class Shadow:
     def check(self, current_fields: Mapping[str, object]) -> Delta:
         """Return what `diff` missed, exact to the stored byte, and move on. As dear as writing the state: for snapshots."""
         return Delta(self._walk(current_fields, Exact()).finish())
+
+    def committed(self, current_fields: Mapping[str, object]) -> dict[str, Any]:
+        """The plain state as it was when `diff` was last called. Of a field that only grows, as much as there was of it."""
+        plain = {name: strip(value) for name, value in self._fields.items()}
+        for name, kept in self._growing.items():
+            growing = isinstance(kept, Extent)
+            now: Any = current_fields.get(name)
+            plain[name] = plain_of(now[: kept.length], (name,)) if growing and type(now) is kept.kind else strip(kept)
+        return plain
 
     def _walk(self, current_fields: Mapping[str, object], comparison: Comparison) -> Walk:
         walk = Walk(comparison)

@@ -28,7 +28,7 @@ from holdfast.flow._persist import Saving
 from holdfast.flow._program import FlowProgram
 from holdfast.flow._state import fresh_state, restore_state, update_state
 from holdfast.graph import Scheduler, end_with
-from holdfast.graph._cell import SharedState
+from holdfast.graph._cell import Changes, SharedState
 from holdfast.ports import HumanRequest, JournalStore
 from holdfast.runs import End, Run, RunStatus
 
@@ -145,7 +145,8 @@ class Kickoff:
         self.outputs = self._make_outputs(run)
         self.asking = Asking(run, flow.name, progress, self._log)
         flow.keep_kickoff(run.id, self)
-        program = FlowProgram(flow, flow.compiled(), self.asking)
+        done = typed_results(type(flow), {key: told["result"] for key, told in self._conflicts().items()})
+        program = FlowProgram(flow, flow.compiled(), self.asking, done)
         scheduler = Scheduler(run, program, self.cell, completed=self._completed, log=self._log)
         self._counts = lambda: dict(scheduler.state.counts)
         if opening is not None:
@@ -173,7 +174,14 @@ class Kickoff:
         if self._saving is not None and (opening is None or opening.progress is None):
             state = self._saving.reload(state, self._plan.inputs)
         state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
-        return SharedState(state, run_id=run.id, on_conflict=self._flow.on_state_conflict, shadow=shadow)
+        conflict = self._flow.on_state_conflict
+        kept = {key: msgspec.convert(told["changes"], Changes) for key, told in self._conflicts().items()}
+        return SharedState(state, run_id=run.id, on_conflict=conflict, shadow=shadow, rebuild=restore_state, kept=kept)
+
+    def _conflicts(self) -> dict[str, dict[str, Any]]:
+        """What steps returned and changed before the run was taken up again, and could not be merged then."""
+        progress = self._opening.progress if self._opening is not None else None
+        return progress.conflicts if progress is not None else {}
 
     def _make_outputs(self, run: Run) -> Outputs:
         opening = self._opening

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.context import is_async_callable
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
 class FlowProgram:
     """Calls a flow's methods, asks at its gates, and names the events that tell of them."""
 
-    def __init__(self, flow: Flow[Any], shape: FlowShape, asking: Asking) -> None:
+    def __init__(self, flow: Flow[Any], shape: FlowShape, asking: Asking, done: Mapping[str, Any]) -> None:
         self.graph = shape.graph
         self._flow = flow
         self._shape = shape
         self._asking = asking
+        self._done = done
+        """What executions returned that only have to be merged."""
 
     def is_async(self, step: str) -> bool:
         if (gate := self._shape.gates.get(step)) is not None:
@@ -40,6 +43,9 @@ class FlowProgram:
         return step in self._shape.awaited
 
     def call(self, execution: Execution, given: Any) -> Any:
+        if execution.key in self._done:
+            result = self._done[execution.key]
+            return _at_once(result) if self.is_async(execution.step) else result
         if (gate := self._shape.gates.get(execution.step)) is not None:
             ask = self._afeedback if self.is_async(execution.step) else self._feedback
             return ask(gate, execution.step.removesuffix(SUFFIX), given)
@@ -87,6 +93,10 @@ class FlowProgram:
 
     def _about(self, step: str, number: int, **more: Any) -> dict[str, Any]:
         return {"flow_name": self._flow.name, "method_name": step, "execution": number, **more}
+
+
+async def _at_once(result: Any) -> Any:
+    return result
 
 
 def _question(error: BaseException | None) -> dict[str, Any]:

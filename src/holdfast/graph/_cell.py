@@ -12,9 +12,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from msgspec import Struct
+
 from holdfast.context import position
-from holdfast.deltas import Delta, Merge, Shadow, apply, fields_of, plain
-from holdfast.errors import RunEndedError, StateConflictError, UsageError
+from holdfast.deltas import Delta, Merge, Shadow, apply, decode_plain, encode_plain, fields_of, locate, plain
+from holdfast.errors import NotStorableError, RunEndedError, StateConflictError, UsageError
 
 
 class View:
@@ -28,6 +30,16 @@ class View:
         self.shadow = Shadow(fields_of(state))
 
 
+class Changes(Struct, frozen=True):
+    """What a step changed that could not be merged, and all that merging it later needs."""
+
+    mine: bytes
+    since: list[tuple[str, bytes]]
+    """what other steps committed meanwhile"""
+    base: bytes
+    """the fields that these touch, as they were before"""
+
+
 class SharedState:
     """One state, and everyone who works on it. Safe for threads."""
 
@@ -38,8 +50,14 @@ class SharedState:
         run_id: str | None = None,
         on_conflict: Literal["fail", "last"] = "fail",
         shadow: Shadow | None = None,
+        rebuild: Callable[[Any, dict[str, Any]], Any] | None = None,
+        kept: Mapping[str, Changes] | None = None,
     ) -> None:
         self._state = state
+        self._rebuild = rebuild
+        """Makes a state like another one from its plain form."""
+        self._kept = dict(kept or {})
+        """What steps changed before the run was taken up again, and could not be merged then."""
         self._run_id = run_id
         self._alone: str | None = None
         self._shadow = shadow
@@ -121,27 +139,70 @@ class SharedState:
     def _merge_view(self, key: str) -> None:
         with self._lock:
             view = self._views.pop(key, None)
-            if view is None:
-                return
-            step = key.rpartition("#")[0]
-            mine = view.shadow.diff(fields_of(view.state))
-            since = self._commits[view.commits :]
-            merged = self._merge.combine(since, (step, mine), view.base, self._plain)
-            if merged.conflicts:
-                raise StateConflictError("; ".join(str(conflict) for conflict in merged.conflicts))
-            self._commit(step, merged.delta, view, {str(op.path[0]) for _, delta in since for op in delta.operations})
+            changes = self._kept.get(key)
+            if changes is not None:
+                self._merge_kept(key, changes, view)
+            elif view is not None:
+                mine = view.shadow.diff(fields_of(view.state))
+                since = self._commits[view.commits :]
+                delta = self._merged(key, since, mine, view.base)
+                self._commit(key, delta, view.state, _fields_of(since))
+
+    def _merge_kept(self, key: str, changes: Changes, view: View | None) -> None:
+        """Merge what a step changed before: with what others committed then, and since."""
+        if view is None:
+            self._plain, self._commits = plain(fields_of(self._state)), []
+        then = [(step, Delta.decode(delta)) for step, delta in changes.since]
+        since = [*then, *(self._commits[view.commits :] if view is not None else ())]
+        delta = self._merged(key, since, Delta.decode(changes.mine), decode_plain(changes.base))
+        self._commit(key, delta, self._state, _fields_of([(key, delta)]))
+        self._kept.pop(key)
+
+    def _merged(self, key: str, since: list[tuple[str, Delta]], mine: Delta, base: dict[str, Any]) -> Delta:
+        """What a step's changes come to. Raises StateConflictError, which has all that merging them later needs."""
+        step = key.rpartition("#")[0]
+        merged = self._merge.combine(since, (step, mine), base, self._plain)
+        if merged.conflicts:
+            first = merged.conflicts[0]
+            touched = _fields_of([*since, (step, mine)])
+            changes = Changes(
+                mine.encode(),
+                [(name, delta.encode()) for name, delta in since],
+                encode_plain({name: value for name, value in base.items() if name in touched}),
+            )
+            raise StateConflictError(
+                "; ".join(str(conflict) for conflict in merged.conflicts),
+                path=locate(first.path),
+                steps=first.steps,
+                changes=changes,
+            )
+        return merged.delta
 
     def abandon(self, key: str) -> None:
-        """A step did not complete: its view is thrown away. A step that was alone has written to the state itself."""
+        """A step did not complete: its view is thrown away. What a step that was alone wrote is undone, if somebody
+        keeps track; else it has written to the state itself."""
         with self._lock:
-            self._alone = None
+            was_alone, self._alone = self._alone == key, None
             self._views.pop(key, None)
+            if was_alone and self._shadow is not None and self._rebuild is not None:
+                self._undo(self._shadow, self._rebuild)
 
-    def _commit(self, step: str, delta: Delta, view: View, touched: set[str]) -> None:
+    def _undo(self, shadow: Shadow, rebuild: Callable[[Any, dict[str, Any]], Any]) -> None:
+        """Go back to what is committed, if a step that did not complete has changed anything."""
+        now, committed = fields_of(self._state), shadow.committed(fields_of(self._state))
+        try:
+            changed = plain(now) != committed
+        except NotStorableError:  # it left something there that could not even have been written down
+            changed = True
+        if changed:
+            self._state = rebuild(self._state, committed)
+            self._shadow = shadow.anew(fields_of(self._state))
+
+    def _commit(self, key: str, delta: Delta, state: Any, touched: set[str]) -> None:
         """Bring the state up to date: fields nobody else touched as the step left them, others as they were merged."""
         self._plain = apply(self._plain, delta)
-        self._commits.append((step, delta))
-        mine = fields_of(view.state)
+        self._commits.append((key.rpartition("#")[0], delta))
+        mine = fields_of(state)
         for name in dict.fromkeys(str(operation.path[0]) for operation in delta.operations):
             if name not in self._plain:
                 _remove(self._state, name)
@@ -149,6 +210,11 @@ class SharedState:
                 _assign(self._state, name, copy.deepcopy(self._plain[name]))
             else:
                 _assign(self._state, name, mine[name])
+
+
+def _fields_of(deltas: list[tuple[str, Delta]]) -> set[str]:
+    """The fields that some deltas touch."""
+    return {str(operation.path[0]) for _, delta in deltas for operation in delta.operations}
 
 
 def reducers_of(state: Any) -> Mapping[str, Callable[[Any, Any], Any]]:

@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from contextvars import Context, copy_context
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.context import Position, at, position
 from holdfast.errors import AnswerPendingError, StateConflictError, StepFailedError
+from holdfast.events.families.state import StateConflictEvent
 from holdfast.graph._core import (
     Cancel,
     Command,
@@ -281,6 +283,7 @@ class Scheduler:
             try:
                 delta = self._cell.leave(key)
             except StateConflictError as error:
+                self._tell_conflict(key, outcome.result, error)
                 outcome = Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
             else:
                 self.results[key] = outcome.result
@@ -299,6 +302,11 @@ class Scheduler:
             self.event_ids[key] = event.event_id
         self.state = evolve(self.graph, self.state, outcome.fact)
         self._forget()
+
+    def _tell_conflict(self, key: str, result: Any, error: StateConflictError) -> None:
+        changes = {} if error.changes is None else msgspec.to_builtins(error.changes)
+        told = {"path": error.path, "steps": list(error.steps), "fix": str(error)}
+        self.run.tell(StateConflictEvent, **told, execution=key, result=result, changes=changes)
 
     def _forget(self) -> None:
         """Let go of results that no step can be given any more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from holdfast.events._base import BaseEvent
 
@@ -15,3 +15,9 @@ class StateConflictEvent(BaseEvent):
     path: str
     steps: list[str]
     fix: str = ""
+    execution: str = ""
+    """the execution whose changes could not be merged"""
+    result: Any = None
+    """what it returned"""
+    changes: dict[str, Any] = {}
+    """what it changed, and what that was based on: once a reducer decides, it need not run again"""
