@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.ports._checkpoints import CheckpointInfo, CheckpointProvider
 from holdfast.ports._core import Channel, DefaultRuntime, Entity, Journal, Lease
 from holdfast.ports._journal import (
     Batch,
@@ -18,6 +19,8 @@ __all__ = [
     "Batch",
     "BranchInfo",
     "Channel",
+    "CheckpointInfo",
+    "CheckpointProvider",
     "DefaultRuntime",
     "Entity",
     "Journal",
