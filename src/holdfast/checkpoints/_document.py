@@ -127,7 +127,11 @@ class Document(Struct, frozen=True):
         return map(Part, self.branches, ends)
 
     def on_branch(self, name: str, now_us: int) -> Document:
-        """The same position, as the beginning of another branch."""
+        """The same position, as the beginning of another branch. Raises StorageError if that is one it stands on."""
+        if name in {branch.name for branch in self.branches}:
+            raise StorageError(
+                f"checkpoint {self.mark.id} stands on branch {name!r}; choose another name for the new one"
+            )
         branch = BranchInfo(name, self.mark.branch, self.mark.seq, self.mark.seq, now_us)
         return replace(self, mark=replace(self.mark, branch=name), branches=(*self.branches, branch))
 

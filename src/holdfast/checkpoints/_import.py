@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.checkpoints._document import Document, Part, decode_document
-from holdfast.errors import RunBusyError, StorageError
+from holdfast.errors import FencedError, PositionError, RunBusyError, StorageError
 from holdfast.ids import new_id
 from holdfast.ports import Batch, JournalStore, Mark, Row, RunInfo, Snapshot
 
-HOLD_US = 10_000_000  # an import that dies in the middle keeps others out no longer
+TRIES = 20
 BATCH_ROWS = 2_000
 MOST_FILLERS = 1_000_000
 INCOMPLETE = "cancelled"  # until all of it is there, the run is one that nobody takes up
@@ -26,16 +26,25 @@ async def import_checkpoint(store: JournalStore, document: bytes, *, now_us: int
     beginning of a new branch of that name, so that a resume leaves all others as they are. The same document again changes nothing.
     What is half there after a crash is no checkpoint, and is completed by the next import.
 
-    Raises CorruptStoreError or StorageError for a document that cannot be read, StorageError if the store's rows differ from it,
-    RunBusyError if it would add to a run that somebody holds.
+    Raises CorruptStoreError or StorageError for a document that cannot be read, StorageError if the store's rows differ from it or
+    the new branch is called like one it stands on, RunBusyError if it would add to a run that somebody holds.
     """
     found = decode_document(document)
-    if branch is not None and branch != found.mark.branch:
+    if branch is not None:
         found = found.on_branch(branch, now_us)
-    known = await store.run(found.info.root_run_id)
+    for _ in range(TRIES):
+        try:
+            return await _place(store, found, now_us)
+        except (FencedError, PositionError):
+            continue  # another import of the same run came in between; look again at what is lacking
+    raise RunBusyError(f"run {found.info.root_run_id} is being changed all the time; import the checkpoint later")
+
+
+async def _place(store: JournalStore, document: Document, now_us: int) -> Mark:
+    known = await store.run(document.info.root_run_id)
     if known is None:
-        return await _create(store, found, now_us)
-    return await _add(store, found, known, now_us)
+        return await _create(store, document, now_us)
+    return await _add(store, document, known, now_us)
 
 
 class _Lack(Struct, frozen=True):
@@ -63,7 +72,7 @@ async def _create(store: JournalStore, document: Document, now_us: int) -> Mark:
         for part in filled.parts()
     ]
     began = min(document.branches[0].created_us, now_us)
-    writer = _Writer(store, document, replace(document.info, status=INCOMPLETE), began, now_us + HOLD_US)
+    writer = _Writer(store, document, replace(document.info, status=INCOMPLETE), began)
     await writer.write(lacks, document.info.status)
     if filled is not document:
         await store.prune(document.info.root_run_id, keep_marks=[document.mark.id])
@@ -112,7 +121,7 @@ async def _add(store: JournalStore, document: Document, known: RunInfo, now_us: 
         )
     moved = lacks[-1].is_known and lacks[-1].rows
     broken_off = known.status == INCOMPLETE and not await store.marks(known.root_run_id, limit=1)
-    writer = _Writer(store, document, known, now_us, now_us + HOLD_US)
+    writer = _Writer(store, document, known, now_us)
     await writer.write(lacks, document.info.status if moved or broken_off else None)
     return mark
 
@@ -206,7 +215,6 @@ class _Writer(Struct):
     document: Document
     info: RunInfo
     now_us: int
-    hold_until_us: int
 
     async def write(self, lacks: list[_Lack], status: str | None) -> None:
         owner = f"import {new_id()}"
@@ -228,12 +236,9 @@ class _Writer(Struct):
 
     async def _append(self, lack: _Lack, owner: str, marks: tuple[Mark, ...] = (), status: str | None = None) -> None:
         await self._fork(lack)
+        # held for no time at all: a writer that dies in the middle is in nobody's way, and the fence keeps two apart
         session = await self.store.open(
-            self.info,
-            branch=lack.part.branch.name,
-            owner=owner,
-            now_us=self.now_us,
-            hold_until_us=self.hold_until_us,
+            self.info, branch=lack.part.branch.name, owner=owner, now_us=self.now_us, hold_until_us=0
         )
         try:
             for batch in self._batches(lack, Batch(session, marks=marks, status=status)):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from holdfast.checkpoints._export import export_checkpoint
 from holdfast.checkpoints._import import import_checkpoint
@@ -14,6 +13,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.errors import ClosedError
 from holdfast.ports import CheckpointInfo, JournalStore, Mark, RunInfo
 from holdfast.ports._checkpoints import Infos
+from holdfast.stores._closing import Closing
 from holdfast.threads import LoopThread
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ Store = TypeVar("Store", bound=JournalStore)
 _ALL = 2**31 - 1
 
 
-class JournalProvider(Generic[Store]):
+class JournalProvider(Closing, Generic[Store]):
     """A `CheckpointProvider` over a journal: writing imports a document, reading exports one, and a list is one of marks.
 
     Closing it closes the store.
@@ -118,20 +118,6 @@ class JournalProvider(Generic[Store]):
         if work is not None:
             work.close()  # never started; left alone it would warn of that
         raise ClosedError(f"{self!r} was closed; make a new one")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _info(mark: Mark, run: RunInfo) -> CheckpointInfo:

@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from msgspec.structs import replace
 
@@ -23,13 +21,14 @@ from holdfast.errors import ClosedError, CorruptStoreError, StorageError
 from holdfast.logs import get_logger
 from holdfast.ports import CheckpointInfo
 from holdfast.ports._checkpoints import Infos
+from holdfast.stores._closing import Closing
 
 log = get_logger("checkpoints")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,80}").fullmatch
 
 
-class JsonProvider:
+class JsonProvider(Closing):
     """Checkpoints as files: `DIRECTORY/RUN/TIME_ID.json`, each whole and self-contained, for its owner's eyes only.
 
     A file is as large as its run is long: for long runs take `SqliteProvider`, which stores what changed. Runs that use this
@@ -129,20 +128,6 @@ class JsonProvider:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"{self!r} was closed; make a new one")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _plain(text: str) -> str:
