@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.ports._checkpoints import CheckpointInfo, CheckpointProvider
 from holdfast.ports._core import Channel, DefaultRuntime, Entity, Journal, Lease
 from holdfast.ports._human import HumanProvider, HumanRequest
 from holdfast.ports._journal import (
@@ -20,6 +21,8 @@ __all__ = [
     "Batch",
     "BranchInfo",
     "Channel",
+    "CheckpointInfo",
+    "CheckpointProvider",
     "DefaultRuntime",
     "Entity",
     "FlowPersistence",
