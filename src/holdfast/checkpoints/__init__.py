@@ -23,6 +23,7 @@ from holdfast.checkpoints._restore import (
     locate,
     restore,
 )
+from holdfast.checkpoints._source import Source, Where, source_of
 
 if TYPE_CHECKING:
     from holdfast.checkpoints._export import export_checkpoint as export_checkpoint
@@ -55,7 +56,9 @@ __all__ = [
     "Progress",
     "Restored",
     "RunLog",
+    "Source",
     "SqliteProvider",
+    "Where",
     "all_results",
     "completed_steps",
     "definition_of",
@@ -64,6 +67,7 @@ __all__ = [
     "import_checkpoint",
     "locate",
     "restore",
+    "source_of",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from holdfast.errors import UsageError
-from holdfast.ports import JournalStore
+from holdfast.ports import CheckpointProvider, JournalStore
 
 Durability = Literal["step", "exit"]
 MARKED = ("task_completed", "method_execution_finished")
@@ -17,10 +17,12 @@ MARKED = ("task_completed", "method_execution_finished")
 class CheckpointConfig(Struct, frozen=True):
     """Write a run down so that it can be resumed."""
 
-    store: JournalStore | Any = None
+    store: CheckpointProvider | JournalStore | Any = None
     """where: a provider (`SqliteProvider`, `PostgresProvider`, `JsonProvider`) or a journal store; None for the runtime's own"""
     on_events: tuple[str, ...] = MARKED
     """event types that make a named checkpoint"""
+    max_checkpoints: int | None = None
+    """how many of these a run keeps once it is over; of documents, at any time. None for all"""
     durability: Durability = "step"
     """`step`: a step's result is on disk before the next begins; `exit`: everything is written at the end"""
     on_change: Literal["refuse", "adopt"] = "refuse"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 from msgspec.structs import replace
 
 from holdfast.checkpoints._blobs import BlobWriter
 from holdfast.checkpoints._config import Durability
 from holdfast.checkpoints._fold import Fold, Progress
+from holdfast.checkpoints._marks import Marking
 from holdfast.checkpoints._rows import row_of
 from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
@@ -46,7 +48,7 @@ class RunLog:
         recorded: Fold | None = None,
         last_mark: str | None = None,
         snapshots: Snapshots | None = None,
-        marked: Callable[[tuple[Mark, ...]], None] = lambda marks: None,
+        marking: Marking | None = None,
     ) -> None:
         self.session = session
         self.store = store
@@ -72,7 +74,7 @@ class RunLog:
         self._size = 0
         """Bytes taken down since the last mark."""
         self._snapshots = snapshots
-        self._marked = marked
+        self._marking = marking
         self._beat: Future[None] | None = None
 
     # -- taking down -----------------------------------------------------------------------------------------------
@@ -131,8 +133,11 @@ class RunLog:
             with self._order:
                 if self._rows:
                     batch = self._batch(None)
-                    self.store.append_now(batch)
+                    with self._marked(batch):
+                        self.store.append_now(batch)
                     self._stored(batch)
+                    if batch.marks and self._marking is not None:
+                        self._marking.end_now(batch.marks)
 
     async def commit_end(self, run_id: str, status: str) -> None:
         """The end of a run of the tree: with the root's, its status is stored in the same transaction."""
@@ -142,6 +147,8 @@ class RunLog:
         self.stop_beating()
         await self._store_rows(status)
         await self.close()
+        if self._marking is not None:
+            await self._marking.prune()
 
     async def close(self) -> None:
         """Let go of the run, so that another may take it up. Twice is fine."""
@@ -156,8 +163,11 @@ class RunLog:
         try:
             if self._rows or status is not None:
                 batch = self._batch(status)
-                await _whole(self.store.append(batch))
+                with self._marked(batch):
+                    await _whole(self.store.append(batch))
                 self._stored(batch)
+                if batch.marks and self._marking is not None:
+                    await self._marking.end(batch.marks)
         finally:
             self._order.release()
 
@@ -173,8 +183,19 @@ class RunLog:
     def _stored(self, batch: Batch) -> None:
         if self._snapshots is not None:
             self._snapshots.note(batch)
-        if batch.marks:
-            self._marked(batch.marks)
+
+    @contextmanager
+    def _marked(self, batch: Batch) -> Iterator[None]:
+        """Tell of the marks of a batch: that they are written, and if they could not be."""
+        if not batch.marks or self._marking is None:
+            yield
+            return
+        self._marking.begin(batch.marks)
+        try:
+            yield
+        except Exception as error:
+            self._marking.fail(batch.marks, error)
+            raise
 
     # -- holding on ------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,14 +10,16 @@ from msgspec import Struct
 from holdfast.checkpoints._config import CheckpointConfig
 from holdfast.checkpoints._definition import Definition
 from holdfast.checkpoints._log import HOLD_US, RunLog
+from holdfast.checkpoints._marks import Marking, Tell
 from holdfast.checkpoints._owner import Owner
 from holdfast.checkpoints._restore import Place, Restored, definition_of, fold_upto
 from holdfast.checkpoints._snapshots import Snapshots
+from holdfast.checkpoints._source import Source
 from holdfast.clock import Clock
 from holdfast.errors import GraphChangedError, RunBusyError, StorageError
 from holdfast.graph import Graph
 from holdfast.ids import IdFactory
-from holdfast.ports import JournalStore, Mark, RunInfo
+from holdfast.ports import JournalStore, RunInfo
 from holdfast.runs import RunRef, RunStatus
 from holdfast.threads import LoopThread
 
@@ -27,11 +28,15 @@ class Journalling(Struct, frozen=True):
     """What opening a journal needs from its surroundings."""
 
     config: CheckpointConfig
-    store: JournalStore
+    source: Source
     clock: Clock
     ids: IdFactory
     loop_thread: LoopThread
-    marked: Callable[[tuple[Mark, ...]], None] = lambda marks: None
+    tell: Tell
+
+    @property
+    def store(self) -> JournalStore:
+        return self.source.store
 
     async def begin(self, run_id: str, graph: Graph, made_by: str) -> RunLog:
         """Start the journal of a new run."""
@@ -99,7 +104,9 @@ class Journalling(Struct, frozen=True):
             recorded=restored.fold if restored is not None else None,
             last_mark=restored.mark.id if restored is not None and restored.mark is not None else None,
             snapshots=Snapshots(store, session, self.loop_thread, fold_here),
-            marked=self.marked,
+            marking=Marking(
+                store, session, self.loop_thread, self.tell, self.source.exporter, self.config.max_checkpoints
+            ),
         )
         log.start_beating(self.loop_thread)
         return log

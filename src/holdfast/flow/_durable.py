@@ -17,9 +17,11 @@ from holdfast.checkpoints import (
     Progress,
     Restored,
     RunLog,
+    Where,
     all_results,
     completed_steps,
     restore,
+    source_of,
 )
 from holdfast.context import position
 from holdfast.events._base import BaseEvent
@@ -38,7 +40,7 @@ class Plan(Struct, frozen=True):
     """What a kickoff is asked to do."""
 
     inputs: Mapping[str, Any] = {}
-    checkpoint: str | None = None
+    checkpoint: Where | None = None
     """where to go on from; None to start afresh"""
     branch: str | None = None
     """the branch to begin there; None to go on with the run itself"""
@@ -46,19 +48,6 @@ class Plan(Struct, frozen=True):
     """fields of the state to set before it goes on"""
     answers: Mapping[str, str] = {}
     """of people, by the id of the request"""
-
-
-class Source(Struct, frozen=True):
-    """Where a kickoff is written down, and from which checkpoint there it goes on."""
-
-    store: JournalStore
-    checkpoint: Any = None
-    """its id, if it does"""
-
-
-async def source_of(config: CheckpointConfig, runtime: Any, where: str | None) -> Source:
-    """What a configuration means."""
-    return Source(config.store, where)
 
 
 class Opening(Struct, frozen=True):
@@ -86,7 +75,15 @@ async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, 
     """Start the journal of a new run of a flow, or take up the one that a checkpoint belongs to."""
     source = await source_of(config, runtime, plan.checkpoint)
     store = source.store
-    journalling = Journalling(config, store, runtime.clock, runtime.new_id, runtime.loop_thread)
+    bus = runtime.event_bus
+    journalling = Journalling(
+        config,
+        source,
+        runtime.clock,
+        runtime.new_id,
+        runtime.loop_thread,
+        lambda event_type, payload: bus.announce(flow, event_type, payload),
+    )
     made_by, graph = made_by_of(type(flow)), flow.graph()
     if source.checkpoint is None:
         run_id = runtime.new_id()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_arg
 
 import msgspec
 
-from holdfast.checkpoints import CheckpointConfig, Restored
+from holdfast.checkpoints import CheckpointConfig, Restored, Where
 from holdfast.context import current_run_id
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
@@ -177,11 +177,11 @@ class Flow(Generic[S]):
 
     # -- running it ------------------------------------------------------------------------------------------------
 
-    def kickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: str | None = None) -> Any:
+    def kickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: Where | None = None) -> Any:
         """Run the flow and return the result of the method that completed last. Raises what a method raised.
 
-        `inputs` set fields of the state. `from_checkpoint`, the id of a checkpoint or of a run, goes on where that run was:
-        nothing that completed runs again. In a coroutine of a run, `await akickoff()` instead. If the run has to wait
+        `inputs` set fields of the state. `from_checkpoint`, the id of a checkpoint, of a run, or a file, goes on where that
+        run was: nothing that completed runs again. In a coroutine of a run, `await akickoff()` instead. If the run has to wait
         for a person, the result is a `Pending`.
         """
         runtime = self._runtime or DefaultRuntime.get()
@@ -191,13 +191,13 @@ class Flow(Generic[S]):
             )
         return launch(self, runtime, self._planned(inputs, from_checkpoint))
 
-    async def akickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: str | None = None) -> Any:
+    async def akickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: Where | None = None) -> Any:
         """`kickoff` for coroutines."""
         return await alaunch(self, self._runtime or DefaultRuntime.get(), self._planned(inputs, from_checkpoint))
 
     kickoff_async = akickoff
 
-    def _planned(self, inputs: Mapping[str, Any] | None, from_checkpoint: str | None) -> Plan:
+    def _planned(self, inputs: Mapping[str, Any] | None, from_checkpoint: Where | None) -> Plan:
         """What this kickoff is to do. What `from_checkpoint` or `fork` planned is done once; the next one starts afresh."""
         plan, self._next = self._next or Plan(), None
         plan = msgspec.structs.replace(plan, inputs=dict(inputs or {}), checkpoint=from_checkpoint or plan.checkpoint)
@@ -211,7 +211,12 @@ class Flow(Generic[S]):
 
     @classmethod
     def from_checkpoint(
-        cls, where: str, *, checkpoint: CheckpointConfig | None = None, runtime: Any = None, **options: Any
+        cls,
+        where: Where,
+        *,
+        checkpoint: CheckpointConfig | None = None,
+        runtime: Any = None,
+        **options: Any,
     ) -> Self:
         """A flow as it stood at a checkpoint: the id of one, the id of a run, or a file. Its next `kickoff()` goes on there.
 
@@ -224,7 +229,7 @@ class Flow(Generic[S]):
     @classmethod
     def fork(
         cls,
-        where: str,
+        where: Where,
         *,
         branch: str = "",
         state: Mapping[str, Any] | None = None,
@@ -277,7 +282,7 @@ class Flow(Generic[S]):
 
     @classmethod
     def _recorded(
-        cls, where: str, checkpoint: CheckpointConfig | None, runtime: Any, options: dict[str, Any]
+        cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any, options: dict[str, Any]
     ) -> tuple[Self, Restored]:
         config, runtime = checkpoint or CheckpointConfig(), runtime or DefaultRuntime.get()
         restored, found = find_recorded(runtime, config, where)

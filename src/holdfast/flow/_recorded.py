@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from holdfast.checkpoints import Progress, Restored, definition_of, restore
+from holdfast.checkpoints import CheckpointConfig, Progress, Restored, Where, definition_of, restore, source_of
 from holdfast.errors import StorageError, UsageError
-from holdfast.flow._durable import made_by_of, source_of, waited_for
+from holdfast.flow._durable import made_by_of, waited_for
 from holdfast.ports import HumanRequest
 
 if TYPE_CHECKING:
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Flow[Any]")
 
 
-def find_recorded(runtime: Any, config: Any, where: str) -> tuple[Restored, str]:
+def find_recorded(runtime: Any, config: CheckpointConfig, where: Where) -> tuple[Restored, str]:
     """A recorded run as it stood at a checkpoint, and the checkpoint's id in the store of the configuration."""
 
     async def find() -> tuple[Restored, str]:
         source = await source_of(config, runtime, where)
+        assert source.checkpoint is not None
         return await restore(source.store, source.checkpoint), source.checkpoint
 
     return waited_for(runtime, find())

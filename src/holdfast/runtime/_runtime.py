@@ -13,12 +13,14 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
 
+from holdfast import stores
 from holdfast.clock import Clock, SystemClock
 from holdfast.context import Forks, current_run_id, is_async_callable
 from holdfast.errors import AlreadyFinishedError, RuntimeClosedError, SyncInAsyncError, UsageError
 from holdfast.events._bus import EventBus
+from holdfast.home import find_home, make_home, store_path
 from holdfast.ids import IdFactory, new_id
-from holdfast.ports import Entity, Journal
+from holdfast.ports import Entity, Journal, JournalStore
 from holdfast.runs._drive import drive_in_thread, start_supervisor
 from holdfast.runs._end import RunRef
 from holdfast.runs._finish import finish
@@ -42,6 +44,7 @@ class Runtime:
         clock: Clock | None = None,
         ids: IdFactory = new_id,
         grace: float = 10.0,
+        store: JournalStore | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.new_id: IdFactory = ids
@@ -49,6 +52,8 @@ class Runtime:
         self.loop_thread = LoopThread()
         self.threads = ThreadPool()
         self.event_bus = EventBus(clock=self.clock, ids=ids, loop_thread=self.loop_thread)
+        self._store = store
+        self._own_store: JournalStore | None = None
         self._closed = False
         self._begin_process()
         _living.add(self)
@@ -151,6 +156,17 @@ class Runtime:
         self._supervisors.add(task)
         task.add_done_callback(self._supervisors.discard)
 
+    @property
+    def store(self) -> JournalStore:
+        """Where runs are written down that do not say where: what it was given, else the project's own SQLite file.
+
+        That is `holdfast.db` in the `.holdfast/` of the working directory or the nearest folder above it; made if there is none.
+        """
+        with self._lock:
+            if self._store is None:
+                self._store = self._own_store = stores.SqliteStore(store_path(find_home() or make_home()))
+            return self._store
+
     # -- what lives ------------------------------------------------------------------------------------------------
 
     def current_run(self) -> Run | None:
@@ -226,6 +242,8 @@ class Runtime:
         try:
             self.event_bus.shutdown()
         finally:  # also when a handler is stuck
+            if self._own_store is not None:
+                self._own_store.close()
             self.threads.stop()
             self.loop_thread.stop()
 

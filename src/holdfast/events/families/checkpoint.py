@@ -11,6 +11,7 @@ class CheckpointStartedEvent(BaseEvent):
     """A checkpoint is about to be written."""
 
     type: ClassVar[str] = "checkpoint_started"
+    durable: ClassVar[bool] = False
     opens: ClassVar[ScopeKind | None] = "checkpoint"
 
     location: str = ""
@@ -23,6 +24,7 @@ class CheckpointCompletedEvent(BaseEvent):
     """A checkpoint is stored and can be resumed from."""
 
     type: ClassVar[str] = "checkpoint_completed"
+    durable: ClassVar[bool] = False
     closes: ClassVar[ScopeKind | None] = "checkpoint"
 
     location: str = ""
@@ -38,6 +40,7 @@ class CheckpointFailedEvent(BaseEvent):
     """A checkpoint could not be written."""
 
     type: ClassVar[str] = "checkpoint_failed"
+    durable: ClassVar[bool] = False
     closes: ClassVar[ScopeKind | None] = "checkpoint"
 
     location: str = ""
@@ -52,6 +55,7 @@ class CheckpointPrunedEvent(BaseEvent):
     """Old checkpoints were deleted."""
 
     type: ClassVar[str] = "checkpoint_pruned"
+    durable: ClassVar[bool] = False
 
     location: str = ""
     provider: str = ""
