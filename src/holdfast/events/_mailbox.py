@@ -42,7 +42,7 @@ class Mailbox:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._letters: deque[Any] = deque()
+        self._letters: deque[tuple[Any, bool]] = deque()
         self._thread: threading.Thread | None = None
         self._delivering = False
         self._closing = False
@@ -69,7 +69,7 @@ class Mailbox:
                 self._told = True  # until the box is empty: its own report must not make it report for ever
                 letter = None
             if letter is not None:
-                self._letters.append(letter)
+                self._letters.append((letter, always))
                 self._changed.notify_all()
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._work, name=f"holdfast-{self._name}", daemon=True)
@@ -80,9 +80,7 @@ class Mailbox:
     def _work(self) -> None:
         in_handler.set(True)
         while self._take_one():
-            if not self._letters:
-                self._report()
-                self._told = False
+            pass
 
     def _take_one(self) -> bool:
         """Deliver the next letter; False once the box is closed and empty."""
@@ -92,10 +90,15 @@ class Mailbox:
                 self._thread = None
                 return False
             self._delivering = True  # first: in between the box must not look idle
-            letter = self._letters.popleft()
+            letter, is_barrier = self._letters.popleft()
             self._changed.notify_all()
         try:
+            if is_barrier:  # whoever waits behind it, a flush, waits for the report too
+                self._report()
             self._deliver(letter)
+            if not self._letters:
+                self._report()
+                self._told = False
         finally:
             self._delivering = False
         return True
