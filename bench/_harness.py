@@ -28,6 +28,7 @@ QUIET_PEER = {
     "CREWAI_DISABLE_TRACKING": "true",
     "CREWAI_DISABLE_VERSION_CHECK": "true",
     "CREWAI_TRACING_ENABLED": "false",
+    "LANGSMITH_TRACING": "false",
     "OTEL_SDK_DISABLED": "true",
 }
 
@@ -132,15 +133,15 @@ def peer_python(name: str) -> Path:
     return python
 
 
-def peer(name: str, script: str) -> dict[str, Any]:
-    """Run `peers/<script>` in the environment of a peer and return the JSON object on its last line.
+def peer(name: str, script: str, *arguments: str) -> dict[str, Any]:
+    """Run `peers/<script>` in the environment of a peer, in a folder of its own, and return the JSON object on its last line.
 
     Raises PeerError when it cannot be installed, fails, or takes longer than PEER_SECONDS.
     """
     python = peer_python(name)
-    say(f"running {script}")
+    say(" ".join(["running", script, *arguments]))
     with tempfile.TemporaryDirectory() as home:
-        command = [str(python), str(PEERS / script)]
+        command = [str(python), str(PEERS / script), *arguments]
         environment = peer_environment() | {"HOME": home, "XDG_DATA_HOME": home}
         try:
             done = subprocess.run(

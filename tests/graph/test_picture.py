@@ -104,12 +104,41 @@ def points_of(path: str) -> Iterator[tuple[float, float]]:
         x, y = numbers[-2:]
 
 
+def inside(node: ElementTree.Element, x: float, y: float) -> bool:
+    """Whether a point is in a node, and not just at its outline."""
+    left, top, right, bottom = around(node)
+    cut = 0.0
+    if node.find(f"{SVG}polygon") is not None:
+        cut = 20 * abs(y - (top + bottom) / 2) / ((bottom - top) / 2)
+    return left + cut + 1 < x < right - cut - 1 and top + 1 < y < bottom - 1
+
+
+def nodes_of(svg: str) -> list[ElementTree.Element]:
+    return [group for group in ElementTree.fromstring(svg).iter(f"{SVG}g") if "node" in group.attrib["class"]]
+
+
+def lines_of(svg: str) -> list[list[tuple[float, float]]]:
+    found = ElementTree.fromstring(svg).iter(f"{SVG}path")
+    return [list(points_of(path.attrib["d"])) for path in found if "class" in path.attrib]
+
+
 def assert_no_line_crosses_a_node(svg: str) -> None:
-    root = ElementTree.fromstring(svg)
-    nodes = [around(group) for group in root.iter(f"{SVG}g") if "node" in group.attrib["class"]]
-    lines = [path.attrib["d"] for path in root.iter(f"{SVG}path") if "class" in path.attrib]
-    for x, y in (point for line in lines for point in points_of(line)):
-        assert not any(a + 1 < x < c - 1 and b + 1 < y < d - 1 for a, b, c, d in nodes), (x, y)
+    nodes = nodes_of(svg)
+    for x, y in (point for line in lines_of(svg) for point in line):
+        assert not any(inside(node, x, y) for node in nodes), (x, y)
+
+
+def assert_every_arrow_points_at_a_node(svg: str) -> None:
+    """The last stretch is as long as some of the head, and a step further on is a node."""
+    for line in lines_of(svg):
+        (x, y), tip = next(point for point in reversed(line) if point != line[-1]), line[-1]
+        across, down = tip[0] - x, tip[1] - y
+        assert (across < 0) is (down == 0), line
+        assert across == 0 or down == 0
+        assert down >= 0
+        ahead = (tip[0] - 8 if across else tip[0], tip[1] if across else tip[1] + 8)
+        assert any(inside(node, *ahead) for node in nodes_of(svg)), tip
+        assert any(abs(px - tip[0]) + abs(py - tip[1]) >= 4 and (px == tip[0] or py == tip[1]) for px, py in line)
 
 
 def assert_nothing_overlaps(svg: str) -> None:
@@ -197,6 +226,7 @@ def test_every_step_and_route_is_in_every_picture_and_nothing_overlaps(graph: Gr
     assert all(f'{name}"' in to_mermaid(graph) for name in names)
     assert_nothing_overlaps(svg)
     assert_no_line_crosses_a_node(svg)
+    assert_every_arrow_points_at_a_node(svg)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -285,3 +315,56 @@ def test_a_picture_loads_and_runs_nothing() -> None:
     assert to_svg(REVIEW) in page
     assert re.findall(r"<script|@import|href|src=|https?://(?!www\.w3\.org/2000/svg)", page) == []
     assert "prefers-color-scheme: dark" in to_svg(REVIEW)
+
+
+def test_an_arrow_points_down_at_what_it_leads_to() -> None:
+    # The last stretch once had no length, so that browsers drew every head sideways.
+    svg = to_svg(Graph("Two", (Node("a", is_start=True), Node("b", Source("a")))))
+    [line] = lines_of(svg)
+    assert line[-1][1] == around(nodes_of(svg)[1])[1]
+    assert_every_arrow_points_at_a_node(svg)
+
+
+def test_a_line_bends_once_between_layers_that_have_no_labels() -> None:
+    fan = [Node(name, Source("begin")) for name in ("a", "b", "a_much_longer_name")]
+    svg = to_svg(Graph("Fan", (Node("begin", is_start=True), *fan)))
+    assert [re.sub(r"[^A-Z]", "", path) for path in re.findall(r'arrow\)" d="([^"]*)"', svg)] == ["MCV"] * 3
+    assert [len({x for x, _ in line}) == 1 for line in lines_of(svg)] == [False, True, False]
+
+
+def loop_beside(*steps: Node) -> str:
+    again = Node("again", AnyOf((Source("a"), Source(route_label("back")))))
+    back = Node("judge", Source("again"), is_router=True, routes=("back",))
+    return to_svg(Graph("Loop", (Node("a", is_start=True), again, back, *steps)))
+
+
+def test_a_loop_leaves_and_enters_at_the_side_where_nothing_is_in_the_way() -> None:
+    svg = loop_beside()
+    again, judge = around(nodes_of(svg)[1]), around(nodes_of(svg)[2])
+    [loop] = [line for line in lines_of(svg) if line[0][1] > line[-1][1]]
+    assert judge[1] < loop[0][1] < judge[3]
+    assert again[1] < loop[-1][1] < again[3]
+    assert loop[-1][0] == again[2]
+
+
+def test_a_loop_leaves_below_and_enters_above_where_something_is_at_the_side() -> None:
+    svg = loop_beside(Node("beside", Source("a")), Node("below", Source("beside")))
+    again, judge = around(nodes_of(svg)[1]), around(nodes_of(svg)[2])
+    [loop] = [line for line in lines_of(svg) if max(y for _, y in line) > judge[3] and line[-1][1] < judge[1]]
+    assert loop[0] == ((judge[0] + judge[2]) / 2, judge[3])
+    assert loop[-1] == ((again[0] + again[2]) / 2, again[1])
+    assert_no_line_crosses_a_node(svg)
+    assert_every_arrow_points_at_a_node(svg)
+
+
+def test_a_loop_stays_beside_what_it_passes_however_wide_the_picture_is_elsewhere() -> None:
+    wide = [Node(f"wide_{n}", Source("judge")) for n in range(9)]
+    svg = loop_beside(*wide)
+    [loop] = [line for line in lines_of(svg) if line[0][1] > line[-1][1]]
+    assert max(x for x, _ in loop) == around(nodes_of(svg)[2])[2] + 28
+
+
+def test_a_page_shrinks_to_a_narrow_screen_as_far_as_it_can_be_read() -> None:
+    page = to_html(REVIEW)
+    width = float(ElementTree.fromstring(to_svg(REVIEW)).attrib["width"])
+    assert f"max-width: 100%; min-width: {round(width * 0.6)}px; height: auto" in page

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct, field
 
-GAP = 26.0  # between layers
+GAP = 28.0  # between layers
 SPACE = 28.0  # between neighbours in a layer
 MARGIN = 24.0
 SWEEPS = 8
@@ -26,6 +27,10 @@ class Cell(Struct, eq=False):
     """where its layer begins: above is room for lines to go sideways"""
     floor: float = 0.0
     """where its layer ends"""
+    slant: float = 0.0
+    """how far its corners are cut off sideways"""
+    is_outermost: bool = False
+    """whether nothing but lines is to the right of it in its layer"""
     above: list[Cell] = field(default_factory=list)
     below: list[Cell] = field(default_factory=list)
 
@@ -36,6 +41,10 @@ class Cell(Struct, eq=False):
     @property
     def bottom(self) -> float:
         return self.y + self.height / 2
+
+    def right(self, away: float = 0.0) -> float:
+        """Where its outline is on the right, so far away from its middle line."""
+        return self.x + self.width / 2 - self.slant * abs(away) / (self.height / 2 or 1)
 
 
 class Line(Struct, eq=False):
@@ -66,16 +75,20 @@ def lay_out(shapes: dict[str, Cell], lines: Sequence[Line], firsts: Iterable[str
     _spread(rows)
     height = MARGIN
     for row in rows:
-        tall = max(cell.height for cell in row)
+        tall = max((cell.height for cell in row), default=0.0)
         for cell in row:
             cell.y, cell.ceiling, cell.floor = height + tall / 2, height, height + tall
+        for cell in reversed(row):
+            cell.is_outermost = True
+            if cell.height:
+                break
         height += tall + GAP
     left = min((cell.x - cell.width / 2 for row in rows for cell in row), default=0.0) - MARGIN
     for row in rows:
         for cell in row:
             cell.x -= left
-    right = max((cell.x + cell.width / 2 for row in rows for cell in row), default=0.0)
-    return Layout(_lanes(shapes, [line for line in lines if line in loops], right) + MARGIN, height - GAP + MARGIN)
+    right = _lanes(rows, shapes, [line for line in lines if line in loops])
+    return Layout(right + MARGIN, height - GAP + MARGIN)
 
 
 def _walk(shapes: Iterable[str], lines: Sequence[Line], firsts: Iterable[str]) -> tuple[list[str], set[Line]]:
@@ -113,22 +126,27 @@ def _ranks(order: Sequence[str], down: Sequence[Line]) -> dict[str, int]:
 
 
 def _rows(shapes: dict[str, Cell], down: Sequence[Line], ranks: dict[str, int]) -> list[list[Cell]]:
-    """The cells of every layer. Shapes have the even ones; between them is room for labels, so that nothing overlaps."""
+    """The cells of every layer. Shapes have the even ones, labels those between, so that nothing overlaps.
+
+    A line bends only where it passes a shape or a label: a layer without either has no cells, and is a wider gap.
+    """
+    labelled = {2 * ranks[line.source] + 1 for line in down if line.label is not None}
     rows: list[list[Cell]] = [[] for _ in range(2 * max(ranks.values(), default=0) + 1)]
     for key, cell in shapes.items():
         rows[2 * ranks[key]].append(cell)
     for line in down:
         first, last = 2 * ranks[line.source] + 1, 2 * ranks[line.target]
-        line.through = [Cell() for _ in range(first, last)]
+        passed = [row for row in range(first, last) if row % 2 == 0 or row in labelled]
+        line.through = [Cell() for _ in passed]
         if line.label is not None:
             line.through[0] = line.label
-        for row, cell in enumerate(line.through, first):
+        for row, cell in zip(passed, line.through, strict=True):
             rows[row].append(cell)
         chain = [shapes[line.source], *line.through, shapes[line.target]]
         for upper, lower in pairwise(chain):
             upper.below.append(lower)
             lower.above.append(upper)
-    return [row for row in rows if row]
+    return rows
 
 
 def _middle(cell: Cell, others: Sequence[Cell]) -> float:
@@ -151,13 +169,18 @@ def _number(row: list[Cell]) -> None:
         cell.x = place - (len(row) - 1) / 2
 
 
+def _centre(cell: Cell, others: Sequence[Cell]) -> float:
+    """The median, so that of three lines the middle one is straight."""
+    return statistics.median(other.x for other in others) if others else cell.x
+
+
 def _spread(rows: list[list[Cell]]) -> None:
     """Move the cells of each layer below and above what they are connected to, as far as their neighbours let them."""
     for row in rows:
         _settle(row, [cell.x for cell in row])
     for sweep in range(SWEEPS):
         for row in reversed(rows) if sweep % 2 else rows:
-            _settle(row, [_middle(cell, cell.below if sweep % 2 else cell.above) for cell in row])
+            _settle(row, [_centre(cell, cell.below if sweep % 2 else cell.above) for cell in row])
 
 
 def _settle(row: list[Cell], wanted: list[float]) -> None:
@@ -172,13 +195,16 @@ def _settle(row: list[Cell], wanted: list[float]) -> None:
         cell.x = (right + left) / 2
 
 
-def _lanes(shapes: dict[str, Cell], loops: list[Line], right: float) -> float:
-    """Give each line that goes back up a lane of its own, short ones inside. Returns where the last one ends."""
+def _lanes(rows: list[list[Cell]], shapes: dict[str, Cell], loops: list[Line]) -> float:
+    """Give each line that goes back up a lane beside what it passes, short ones inside. Returns where everything ends."""
+    taken = [(cell.ceiling, cell.floor, cell.right()) for row in rows for cell in row]
     for line in sorted(loops, key=lambda line: shapes[line.source].y - shapes[line.target].y):
-        line.lane = right + SPACE
-        right = line.lane
+        top, bottom = shapes[line.target].ceiling - GAP, shapes[line.source].floor + GAP
+        right = max(end for ceiling, floor, end in taken if floor > top and ceiling < bottom)
+        line.lane = right = right + SPACE
         if line.label is not None:
             line.label.x = right + 8 + line.label.width / 2
             line.label.y = (shapes[line.source].y + shapes[line.target].y) / 2
             right += 8 + line.label.width
-    return right
+        taken.append((top, bottom, right))
+    return max((end for _, _, end in taken), default=0.0)

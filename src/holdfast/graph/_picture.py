@@ -20,7 +20,10 @@ BRACKETS: dict[Kind, tuple[str, str]] = {
 # Mermaid, HTML and Markdown all read a label, and most signs mean something to one of them; not _ and - between letters.
 SIGN = re.compile(r"[^\w -]|(?<![^\W_])[_-]|[_-](?![^\W_])")
 LONGEST = 48  # characters of a text that an SVG shows; its tooltip has the rest
+SMALLEST = 0.6  # of its own size, so that 13 px text keeps 8
+HEAD = 10  # the length of an arrow's head
 LETTER = 8  # the width that a character of the style sheet's font needs
+SLANT = 20  # of a router's sides
 STYLE = """
 .holdfast { color: #1f2328; font: 13px/1 ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .holdfast .ground { fill: #ffffff; }
@@ -46,7 +49,7 @@ PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 body {{ margin: 0; background: #ffffff; }}
-svg {{ display: block; margin: 0 auto; }}
+svg {{ display: block; margin: 0 auto; max-width: 100%; min-width: {least}px; height: auto; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #0d1117; }} }}
 </style>
 </head>
@@ -87,7 +90,7 @@ def to_svg(graph: Graph) -> str:
         f'<rect class="ground" width="{width}" height="{height}"/>',
     ]
     for number, (line, label, is_guess) in enumerate(lines):
-        path = " ".join(_path(shapes[line.source], line, shapes[line.target], number))
+        path = _path(shapes[line.source], line, shapes[line.target], number)
         kind = "line guess" if is_guess else "line"
         parts.append(f'<path class="{kind}" marker-end="url(#holdfast-arrow)" d="{path}"/>')
         if line.label is not None:
@@ -97,8 +100,10 @@ def to_svg(graph: Graph) -> str:
 
 
 def to_html(graph: Graph) -> str:
-    """A page that shows the graph's SVG. It loads nothing and runs nothing."""
-    return PAGE.format(title=_xml(graph.name), svg=to_svg(graph))
+    """A page that shows the graph's SVG, on a narrow screen as small as can still be read. It loads nothing and runs nothing."""
+    svg = to_svg(graph)
+    width = int(svg.split('width="', 1)[1].split('"', 1)[0])
+    return PAGE.format(title=_xml(graph.name), svg=svg, least=round(width * SMALLEST))
 
 
 def _printable(text: str) -> str:
@@ -125,7 +130,7 @@ def _width(text: str) -> int:
 
 def _room_for(shape: Shape) -> Cell:
     padding, height = {"start": (36, 40), "router": (52, 44), "step": (28, 40), "mark": (14, 26)}[shape.kind]
-    return Cell(_width(shape.text) + padding, height)
+    return Cell(_width(shape.text) + padding, height, slant=SLANT if shape.kind == "router" else 0)
 
 
 def _lines_of(sketch: Sketch) -> list[tuple[Line, str, bool]]:
@@ -140,23 +145,42 @@ def _lines_of(sketch: Sketch) -> list[tuple[Line, str, bool]]:
     return found
 
 
-def _path(source: Cell, line: Line, target: Cell, number: int) -> Iterator[str]:
-    """Down from layer to layer, with a break for the label; or round the side, if the line closes a loop."""
-    yield f"M{round(source.x)} {round(source.bottom)} V{round(source.floor)}"
-    if line.lane is not None:
-        out, back = round(source.floor) + 8 + number % 4 * 3, round(target.ceiling) - 12 - number % 4 * 3
-        start, lane, end = round(source.x), round(line.lane), round(target.x)
-        yield f"Q{start} {out} {start + 8} {out} H{lane - 8} Q{lane} {out} {lane} {out - 8} V{back + 8}"
-        yield f"Q{lane} {back} {lane - 8} {back} H{end + 8} Q{end} {back} {end} {round(target.ceiling)}"
-    else:
-        here = source
-        for cell in (*line.through, target):
-            x, middle = round(cell.x), round((here.floor + cell.ceiling) / 2)
-            yield f"C{round(here.x)} {middle} {x} {middle} {x} {round(cell.ceiling)}"
-            if cell is not target:
-                yield f"{'M' if cell is line.label else 'L'}{x} {round(cell.floor)}"
-            here = cell
+def _path(source: Cell, line: Line, target: Cell, number: int) -> str:
+    return " ".join(_down(source, line, target) if line.lane is None else _round(source, line.lane, target, number))
+
+
+def _down(source: Cell, line: Line, target: Cell) -> Iterator[str]:
+    """From layer to layer, with a break for the label. The end is straight: an arrow's head points along it."""
+    yield f"M{round(source.x)} {round(source.bottom)}"
+    if source.floor > source.bottom:
+        yield f"V{round(source.floor)}"
+    here = source
+    for cell in (*line.through, target):
+        end = cell.ceiling - (HEAD if cell is target else 0)
+        x, middle = round(cell.x), round((here.floor + end) / 2)
+        yield f"C{round(here.x)} {middle} {x} {middle} {x} {round(end)}"
+        if cell is not target:
+            yield f"{'M' if cell is line.label else 'L'}{x} {round(cell.floor)}"
+        here = cell
     yield f"V{round(target.top)}"
+
+
+def _round(source: Cell, lane: float, target: Cell, number: int) -> Iterator[str]:
+    """Up again at the side. It leaves and enters there too where nothing is in the way, else below and above."""
+    side, apart = round(lane), number % 4 * 2
+    if source.is_outermost:
+        out = round(source.y) + 8
+        yield f"M{round(source.right(8))} {out}"
+    else:
+        x, out = round(source.x), round(source.floor) + 8 + apart
+        yield f"M{x} {round(source.bottom)} V{out - 8} Q{x} {out} {x + 8} {out}"
+    back = round(target.y) - 8 if target.is_outermost else round(target.ceiling) - HEAD - 6 - apart
+    yield f"H{side - 8} Q{side} {out} {side} {out - 8} V{back + 8} Q{side} {back} {side - 8} {back}"
+    if target.is_outermost:
+        yield f"H{round(target.right(8))}"
+    else:
+        x = round(target.x)
+        yield f"H{x + 8} Q{x} {back} {x} {back + 8} V{round(target.top)}"
 
 
 def _text(text: str, cell: Cell) -> str:
@@ -168,7 +192,8 @@ def _drawn(shape: Shape, cell: Cell) -> str:
     x, y, width, height = round(cell.x - cell.width / 2), round(cell.top), round(cell.width), round(cell.height)
     if shape.kind == "router":
         middle, right, bottom = y + height // 2, x + width, y + height
-        points = f"{x},{middle} {x + 20},{y} {right - 20},{y} {right},{middle} {right - 20},{bottom} {x + 20},{bottom}"
+        inner, outer = x + SLANT, right - SLANT
+        points = f"{x},{middle} {inner},{y} {outer},{y} {right},{middle} {outer},{bottom} {inner},{bottom}"
         outline = f'<polygon points="{points}"/>'
     else:
         round_by = {"start": height // 2, "mark": height // 2, "step": 4}[shape.kind]
