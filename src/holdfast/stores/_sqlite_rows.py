@@ -56,6 +56,11 @@ def event_values(branch: int, row: Row) -> tuple[Any, ...]:
     )
 
 
+def mark_values(branch: int, mark: Mark) -> tuple[Any, ...]:
+    """For `add_mark`."""
+    return (pack(mark.id), branch, mark.seq, mark.at_us, mark.trigger, pack(mark.parent_id), mark.size)
+
+
 def to_row(values: tuple[Any, ...]) -> Row:
     """Of `page`."""
     seq, type_, event_id, at_us, run_id, payload, delta, parent, trigger, started, *rest = values

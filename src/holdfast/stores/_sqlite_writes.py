@@ -12,7 +12,7 @@ from holdfast.ports import Batch, BranchInfo, RunInfo, Session
 from holdfast.stores import _rules as rules
 from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._sqlite_reads import END, SQL
-from holdfast.stores._sqlite_rows import event_values, pack
+from holdfast.stores._sqlite_rows import event_values, mark_values, pack
 
 Standings = dict[int, tuple[int, int, int, int]]
 """By fence: the keys of run and branch, the fork, the head. A fence belongs to one session for ever, so what is known of it stays
@@ -62,10 +62,7 @@ def append(connection: Connection, batch: Batch, standings: Standings) -> None:
     if batch.snapshot is not None:
         connection.execute(SQL["add_snapshot"], (branch, batch.snapshot.seq, batch.snapshot.data))
     for mark in batch.marks:
-        connection.execute(
-            SQL["add_mark"],
-            (pack(mark.id), branch, mark.seq, mark.at_us, mark.trigger, pack(mark.parent_id), mark.size),
-        )
+        connection.execute(SQL["add_mark"], mark_values(branch, mark))
     if batch.status is not None or batch.hold_until_us is not None or batch.marks:
         connection.execute(SQL["touch_run"], (rules.changed_at(batch), batch.status, batch.hold_until_us, run))
 
