@@ -28,8 +28,8 @@ BLOCK = 60
 HOUR = 3_600_000_000
 RUNS = 50
 STEPS = 100
-EVENT, MARK = 18, 7
-"""How many columns the store's tables have, but for keys it makes up itself."""
+EVENT, MARK = 17, 7
+"""How many columns the store's tables have."""
 WAL = 5_000_000
 """Bytes beyond which a WAL is checkpointed and then written over."""
 SCOPE = new_id()
