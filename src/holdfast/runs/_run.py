@@ -155,7 +155,7 @@ class Run:
     @property
     def is_ending(self) -> bool:
         """Whether its end was requested. A long blocking step asks now and then, and returns."""
-        return self.ending.requested.done()
+        return self.ending.is_requested
 
     @property
     def end_reason(self) -> str:
