@@ -14,6 +14,7 @@ from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._sqlite_reads import END, SQL
 from holdfast.stores._sqlite_rows import event_values, key_of, mark_values, pack
 
+_ADD_EVENT, _ADD_MARK, _FENCE = SQL["add_event"], SQL["add_mark"], SQL["fence"]
 Standings = dict[int, tuple[int, int, int, int]]
 """By fence: the keys of run and branch, the fork, the head. A fence belongs to one session for ever, so what is known of it stays
 true, but for rows that the same session wrote elsewhere: those are found when a row would be written twice."""
@@ -55,14 +56,14 @@ def open_run(
 def append(connection: Connection, batch: Batch, standings: Standings) -> None:
     run, branch = _place(connection, batch, standings)
     if batch.rows:
-        connection.executemany(SQL["add_event"], [event_values(branch, row) for row in batch.rows])
+        connection.executemany(_ADD_EVENT, [event_values(branch, row) for row in batch.rows])
     if batch.blobs:
         connection.executemany(SQL["add_blob"], batch.blobs)
         connection.executemany(SQL["use_blob"], [(run, digest) for digest, _ in batch.blobs])
     if batch.snapshot is not None:
         connection.execute(SQL["add_snapshot"], (branch, batch.snapshot.seq, batch.snapshot.data))
     for mark in batch.marks:
-        connection.execute(SQL["add_mark"], mark_values(branch, mark))
+        connection.execute(_ADD_MARK, mark_values(branch, mark))
     changed_us = rules.changed_at(batch)
     told = batch.rows and batch.rows[-1].at_us >= changed_us  # the rows themselves say when the run changed last
     if batch.status is not None or batch.hold_until_us is not None or not told:
@@ -74,7 +75,7 @@ def _place(connection: Connection, batch: Batch, standings: Standings) -> tuple[
     session = batch.session
     known = standings.get(session.fence)
     if known is not None:
-        (fence,) = connection.execute(SQL["fence"], (known[0],)).fetchone() or (None,)
+        (fence,) = connection.execute(_FENCE, (known[0],)).fetchone() or (None,)
         if fence != session.fence or (batch.rows and batch.rows[0].seq != known[3] + 1):
             known = None
     if known is None:
