@@ -254,6 +254,11 @@ class Run:
         if gate is not None:
             gate.set_result(None)
 
+    @property
+    def is_held_back(self) -> bool:
+        """Whether a step would wait at the gate."""
+        return self._resumed is not None
+
     async def gate(self) -> None:
         """Where a step waits before it begins, while the run is paused."""
         while (resumed := self._resumed) is not None:
