@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.errors import UsageError
 from holdfast.ports import JournalStore
 
-Durability = Literal["step", "exit"]
+Durability = Literal["step", "async", "exit"]
 MARKED = ("task_completed", "method_execution_finished")
 
 
@@ -22,7 +22,8 @@ class CheckpointConfig(Struct, frozen=True):
     on_events: tuple[str, ...] = MARKED
     """event types that make a named checkpoint"""
     durability: Durability = "step"
-    """`step`: a step's result is on disk before the next begins; `exit`: everything is written at the end"""
+    """`step`: a step's result is on disk before the next begins; `async`: it is shortly after, and a crash loses the last few;
+    `exit`: everything is written at the end"""
     on_change: Literal["refuse", "adopt"] = "refuse"
     """whether a run goes on when its program has other steps than it was recorded with"""
     secrets: Callable[[str], str | None] | None = None
