@@ -8,8 +8,8 @@ itself. Neither keeps an interpreter from exiting, so a step that never returns 
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import Context
@@ -118,15 +118,20 @@ class _Job:
     def __init__(self, future: Future[Any], context: Context, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.future, self.context, self.call, self.args = future, context, call, args
 
-    def run(self) -> None:
+    def run(self, before_telling: Callable[[], None]) -> None:
+        result: Any = None
+        error: BaseException | None = None
         try:
             result = self.context.run(self.call, *self.args)
-        except StopIteration as error:  # asyncio refuses to carry one
-            self.future.set_exception(RuntimeError("the call raised StopIteration").with_traceback(error.__traceback__))
-        except BaseException as error:  # the caller's future carries it, whatever it is
-            self.future.set_exception(error)
-        else:
+        except StopIteration as raised:  # asyncio refuses to carry one
+            error = RuntimeError("the call raised StopIteration").with_traceback(raised.__traceback__)
+        except BaseException as raised:  # the caller's future carries it, whatever it is
+            error = raised
+        before_telling()
+        if error is None:
             self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
 
 
 class ThreadPool:
@@ -138,9 +143,11 @@ class ThreadPool:
         self._reset()
 
     def _reset(self) -> None:
-        self._ready = threading.Condition()
-        self._jobs: deque[_Job] = deque()
+        self._lock = threading.Lock()
+        self._left = threading.Condition(self._lock)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._idle = 0
+        """Threads that wait and for which no job is queued yet."""
         self._threads: set[threading.Thread] = set()
         self._number = 0
         self._stopping = False
@@ -151,48 +158,63 @@ class ThreadPool:
         if self._generation != Forks.generation:
             self._reset()
         future: Future[T] = Future()
-        with self._ready:
-            self._jobs.append(_Job(future, context, call, args))
+        job = _Job(future, context, call, args)
+        with self._lock:
             self._stopping = False
-            if self._idle >= len(self._jobs):
-                self._ready.notify()
+            if self._idle:
+                self._idle -= 1
+                self._jobs.put(job)
             else:
                 self._number += 1
-                thread = threading.Thread(target=self._work, name=f"{self._name}-{self._number}", daemon=True)
+                thread = threading.Thread(
+                    target=self._work, args=(job,), name=f"{self._name}-{self._number}", daemon=True
+                )
                 self._threads.add(thread)
                 thread.start()
         return future
 
-    def _work(self) -> None:
-        while job := self._next():
-            job.run()
-            del job  # a waiting thread must not keep its last call alive
+    def _work(self, job: _Job | None) -> None:
+        while job is not None:
+            job.run(self._come_back)
+            job = None  # a waiting thread must not keep its last call alive
+            job = self._next()
+
+    def _come_back(self) -> None:
+        """Be free again, before anybody hears of the call's end: who then calls again, or stops the pool, finds this thread."""
+        with self._lock:
+            self._idle += 1
+            if self._stopping:
+                self._jobs.put(None)
 
     def _next(self) -> _Job | None:
         """The next call to make; None when this thread has nothing to do any more, and is off the list."""
-        with self._ready:
-            self._idle += 1
-            try:
-                self._ready.wait_for(lambda: self._jobs or self._stopping, self._idle_seconds)
-            finally:
-                self._idle -= 1
-            if self._jobs:
-                return self._jobs.popleft()
-            self._threads.discard(threading.current_thread())
-            self._ready.notify_all()
+        while (job := self._await_job()) is None:
+            with self._lock:
+                if self._idle:  # else there is a job on its way for everyone who waits
+                    self._idle -= 1
+                    self._threads.discard(threading.current_thread())
+                    self._left.notify_all()
+                    return None
+        return job
+
+    def _await_job(self) -> _Job | None:
+        try:
+            return self._jobs.get(timeout=self._idle_seconds)
+        except queue.Empty:
             return None
 
     @property
     def thread_names(self) -> list[str]:
         """Names of the threads alive now, busy or idle."""
-        with self._ready:
+        with self._lock:
             return sorted(t.name for t in self._threads)
 
     def stop(self, timeout: float = 1.0) -> None:
         """Let idle threads go and wait for them; a busy one leaves when its call returns."""
         if self._generation != Forks.generation:
             return
-        with self._ready:
+        with self._lock:
             self._stopping = True
-            self._ready.notify_all()
-            self._ready.wait_for(lambda: not self._idle, timeout)
+            for _ in range(self._idle):
+                self._jobs.put(None)
+            self._left.wait_for(lambda: not self._idle, timeout)

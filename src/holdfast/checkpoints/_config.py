@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.errors import UsageError
 from holdfast.ports import CheckpointProvider, JournalStore
 
-Durability = Literal["step", "exit"]
+Durability = Literal["step", "async", "exit"]
 MARKED = ("task_completed", "method_execution_finished")
 
 
@@ -24,7 +24,8 @@ class CheckpointConfig(Struct, frozen=True):
     max_checkpoints: int | None = None
     """how many of these a run keeps once it is over; of documents, at any time. None for all"""
     durability: Durability = "step"
-    """`step`: a step's result is on disk before the next begins; `exit`: everything is written at the end"""
+    """`step`: a step's result is on disk before the next begins; `async`: it is shortly after, and a crash loses the last few;
+    `exit`: everything is written at the end"""
     on_change: Literal["refuse", "adopt"] = "refuse"
     """whether a run goes on when its program has other steps than it was recorded with"""
     secrets: Callable[[str], str | None] | None = None

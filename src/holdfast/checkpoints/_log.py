@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
+from holdfast.checkpoints._behind import WriteBehind
 from holdfast.checkpoints._blobs import BlobWriter
 from holdfast.checkpoints._config import Durability
 from holdfast.checkpoints._fold import Fold, Progress
@@ -27,13 +28,16 @@ from holdfast.ports import Batch, JournalStore, Mark, Row, Session
 from holdfast.threads import LoopThread
 
 log = get_logger("checkpoints")
-HOLD_US = 60_000_000  # how long a session is held from its last commit or heartbeat
+HOLD_US = 60_000_000  # how long a session is held when its hold is renewed
+BEHIND = 1_000  # rows not yet written at which a run that is written down asynchronously waits for its disk
 
 
 class RunLog:
     """Takes down the durable events of a tree as they are stamped, and commits them when a step is about to begin.
 
-    With `durability="step"` a step's result is on disk before the next one begins; with `"exit"` all is written at the end.
+    With `durability="step"` a step's result is on disk before the next one begins; with `"async"` it is handed over and written
+    beside the run, in order, and a failure to write fails the run at its next step or its end; with `"exit"` all is written at
+    the end.
     """
 
     def __init__(
@@ -76,6 +80,8 @@ class RunLog:
         self._snapshots = snapshots
         self._marking = marking
         self._beat: Future[None] | None = None
+        self._held_until = 0
+        self._behind: WriteBehind | None = None
 
     # -- taking down -----------------------------------------------------------------------------------------------
 
@@ -124,13 +130,14 @@ class RunLog:
 
     async def commit(self) -> None:
         """Make durable what was taken down, unless that is left for the end."""
-        if self._durability == "step":
+        if self._is_due():
             await self._store_rows(None)
 
     def commit_now(self) -> None:
         """`commit`, blocking."""
-        if self._durability == "step":
+        if self._is_due():
             with self._order:
+                self._check_written()
                 if self._rows:
                     batch = self._batch(None)
                     with self._marked(batch):
@@ -138,6 +145,17 @@ class RunLog:
                     self._stored(batch)
                     if batch.marks and self._marking is not None:
                         self._marking.end_now(batch.marks)
+
+    def _is_due(self) -> bool:
+        """Whether what was taken down is to be stored here and now. Hands it over if that is to be done beside the run."""
+        if self._behind is None or self._durability != "async":
+            return self._durability != "exit"
+        self._behind.wake()
+        return len(self._rows) > BEHIND
+
+    def _check_written(self) -> None:
+        if self._behind is not None:
+            self._behind.check()
 
     async def commit_end(self, run_id: str, status: str) -> None:
         """The end of a run of the tree: with the root's, its status is stored in the same transaction."""
@@ -153,14 +171,20 @@ class RunLog:
     async def close(self) -> None:
         """Let go of the run, so that another may take it up. Twice is fine."""
         self.stop_beating()
-        if not self.is_closed:
-            self.is_closed = True
+        if self.is_closed:
+            return
+        self.is_closed = True
+        try:
+            if self._durability == "async":
+                await self._store_rows(None)
+        finally:
             await self.store.close_session(self.session)
 
     async def _store_rows(self, status: str | None) -> None:
         while not self._order.acquire(blocking=False):  # noqa: ASYNC110 - a thread of this tree is storing
             await asyncio.sleep(0.001)  # not in a thread: a wait that is cancelled there would take the lock for good
         try:
+            self._check_written()
             if self._rows or status is not None:
                 batch = self._batch(status)
                 with self._marked(batch):
@@ -176,9 +200,8 @@ class RunLog:
             rows, self._rows = self._rows, []
             marks, self._marks = self._marks, []
             blobs = self._blobs.take_all()
-        return Batch(
-            self.session, tuple(rows), blobs, marks=tuple(marks), status=status, hold_until_us=self._hold_until()
-        )
+        hold = self._renewal()
+        return Batch(self.session, tuple(rows), blobs, marks=tuple(marks), status=status, hold_until_us=hold)
 
     def _stored(self, batch: Batch) -> None:
         if self._snapshots is not None:
@@ -201,6 +224,7 @@ class RunLog:
 
     def start_beating(self, loop_thread: LoopThread) -> None:
         """Keep the hold on the run while its steps take their time. Until `stop_beating`, or the end."""
+        self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None))
         self._beat = loop_thread.submit(self._hold_on())
 
     def stop_beating(self) -> None:
@@ -219,7 +243,13 @@ class RunLog:
                 log.warning("the hold on run %s could not be renewed: %s", self.session.root_run_id, error)
 
     def _hold_until(self) -> int:
-        return self._clock.time_ns() // 1000 + HOLD_US
+        self._held_until = self._clock.time_ns() // 1000 + HOLD_US
+        return self._held_until
+
+    def _renewal(self) -> int | None:
+        """Until when to hold the run, once half of the last hold is over: writing that with every row costs a page each."""
+        left = self._held_until - self._clock.time_ns() // 1000
+        return self._hold_until() if left < HOLD_US // 2 else None
 
 
 async def _whole(append: object) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from operator import attrgetter
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -18,12 +18,16 @@ _COLUMNS = (
     "task_id", "task_name", "agent_id", "agent_role",
 )  # fmt: skip
 _columns = attrgetter(*_COLUMNS)
+_stored: WeakKeyDictionary[type[BaseEvent], tuple[str, ...]] = WeakKeyDictionary()
+"""The fields of a kind of event that are its payload."""
+_encode = msgspec.json.Encoder().encode
 _EXACT = 2**53  # integers that every reader of JSON takes for what they are
 
 
 def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
     """A stamped event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
-    envelope = event.env
+    envelope, kind = event.env, type(event)
+    names = _stored.get(kind) or _stored_fields(kind)
     assert envelope is not None
     return Row(
         seq,
@@ -31,25 +35,31 @@ def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
         envelope.event_id,
         envelope.at_us,
         envelope.run_id or "",
-        encode_fields(
-            {name: getattr(event, name) for name in type(event).__struct_fields__ if name not in event.unstored}
-        ),
+        encode_fields({name: getattr(event, name) for name in names}),
         delta,
         *_columns(envelope),
     )
 
 
+def _stored_fields(kind: type[BaseEvent]) -> tuple[str, ...]:
+    names = _stored[kind] = tuple(name for name in kind.__struct_fields__ if name not in kind.unstored)
+    return names
+
+
 def encode_fields(fields: dict[str, Any]) -> bytes:
     """A payload as JSON. Most are a few short texts and numbers, which need no second look."""
-    if all(map(_is_simple, fields.values())):
-        with suppress(ValueError):  # text that is no Unicode: said below, with its path
-            return msgspec.json.encode(fields)
-    return encode_plain(plain(fields))
+    for value in fields.values():
+        if type(value) is not str and not _is_simple(value):
+            return encode_plain(plain(fields))
+    try:
+        return _encode(fields)
+    except ValueError:  # text that is no Unicode: said here, with its path
+        return encode_plain(plain(fields))
 
 
 def _is_simple(value: object) -> bool:
     kind = type(value)
-    if kind is str or value is None or kind is bool:
+    if value is None or kind is bool:
         return True
     if kind is int:
         return -_EXACT < cast(int, value) < _EXACT

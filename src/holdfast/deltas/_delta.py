@@ -72,8 +72,7 @@ class Delta(msgspec.Struct, frozen=True):
 
     def encode(self) -> bytes:
         """This delta as compact JSON."""
-        rows = [[_CODES[type(operation)], *map(tag, _parts(operation))] for operation in self.operations]
-        return msgspec.json.encode(rows)
+        return msgspec.json.encode([_row(operation) for operation in self.operations])
 
     @classmethod
     def decode(cls, data: bytes | str) -> Delta:
@@ -86,9 +85,9 @@ class Delta(msgspec.Struct, frozen=True):
             raise StorageError(f"this is not a stored delta: {error}") from error
 
 
-def _parts(operation: Operation) -> list[Any]:
+def _row(operation: Operation) -> list[Any]:
     path, *rest = msgspec.structs.astuple(operation)
-    return [list(path), *rest]
+    return [_CODES[type(operation)], list(map(tag, path)), *map(tag, rest)]
 
 
 def _read(row: list[Any]) -> Operation:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from holdfast.deltas._kinds import is_model, model_reader
 from holdfast.errors import UsageError
+
+_readers: WeakKeyDictionary[type, Callable[[Any], dict[str, object]]] = WeakKeyDictionary()
+"""Of models: finding out what fields one has is dearer than reading them."""
 
 
 def fields_of(state: object) -> dict[str, object]:
@@ -16,13 +22,16 @@ def fields_of(state: object) -> dict[str, object]:
     A pydantic model gives its fields and extras without private and excluded ones, a dataclass or a msgspec struct its
     fields, a dict its items. Raises UsageError for anything else, and for a dict with a key that is not text.
     """
+    kind = type(state)
+    if (reader := _readers.get(kind)) is not None:
+        return reader(state)
     if isinstance(state, dict):
         if strange := [key for key in state if not isinstance(key, str)]:
             raise UsageError(f"the fields of a state are named by text, not by {strange[0]!r}")
         return dict(state)
-    kind = type(state)
     if is_model(kind):
-        return model_reader(kind)(state)
+        reader = _readers[kind] = model_reader(kind)
+        return reader(state)
     if isinstance(state, msgspec.Struct):
         values = {name: getattr(state, name) for name in state.__struct_fields__}
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}

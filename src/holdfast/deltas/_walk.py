@@ -51,8 +51,13 @@ class Walk:
                 self.delete((*path, name), partial(old.pop, name))
         for name, value in new.items():
             before = old.get(name, MISSING)
-            if before is not value:
-                self.compare(before, value, (*path, name), partial(old.__setitem__, name))
+            if before is value:
+                continue
+            if type(before) is int and type(value) is int:  # counters: nothing to look into
+                if before != value:
+                    self._record(Set((*path, name), value), partial(old.__setitem__, name, value))
+                continue
+            self.compare(before, value, (*path, name), partial(old.__setitem__, name))
 
     def compare_extent(self, old: object, new: list[Any] | str, path: Path, put: Callable[[Any], object]) -> None:
         """Find what leads from an extent, if that is what was kept, to a live list or text that only grows."""

@@ -238,7 +238,10 @@ class EventBus:
             outlet = self._inside.outlet_at(here)
         if inside.wants(outlet, event_type):
             event = event_type(**payload)
-            self.emit(source, event)
+            if here.replaying or outlet is inside.outside:
+                self.emit(source, event)
+            else:
+                inside.publish(outlet, source, event, here)
             return event
         if event_type.opens is not None or event_type.closes is not None:
             after, _, _ = place(here, event_type, inside.new_id() if event_type.opens is not None else "")

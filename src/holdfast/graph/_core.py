@@ -128,21 +128,19 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
         return state
     key = f"{fact.step}#{fact.number}"
     if isinstance(fact, Started):
-        return _start(state, key)
+        return _start(state, fact, key)
     execution = state.running.get(key) or state.waiting.get(key)
     if execution is None:
         return state
     if isinstance(fact, Waiting):
         return replace(state, running=_without(state.running, key), waiting={**state.waiting, key: execution})
     lost = key in state.losers
-    state = replace(
-        state,
-        running=_without(state.running, key),
-        waiting=_without(state.waiting, key),
-        losers=state.losers - {key},
-    )
+    running, waiting = _without(state.running, key), _without(state.waiting, key)
+    losers = state.losers - {key} if lost else state.losers
     if isinstance(fact, Completed):
-        return _complete(graph, state, execution, fact.route)
+        state = replace(state, running=running, waiting=waiting, losers=losers, last=key)
+        return _complete(graph, state, execution, key, fact.route)
+    state = replace(state, running=running, waiting=waiting, losers=losers)
     if lost:
         return state
     if isinstance(fact, Failed):
@@ -179,39 +177,41 @@ def results_needed(state: GraphState) -> set[str]:
     return {key for key in (*needed, state.last) if key is not None}
 
 
-def _start(state: GraphState, key: str) -> GraphState:
-    execution = next((e for e in state.ready if e.key == key), None)
-    if execution is None:
-        return state
-    ready = tuple(e for e in state.ready if e.key != key)
-    return replace(state, ready=ready, running={**state.running, key: execution})
+def _start(state: GraphState, fact: Started, key: str) -> GraphState:
+    for place, execution in enumerate(state.ready):
+        if execution.number == fact.number and execution.step == fact.step:
+            ready = state.ready[:place] + state.ready[place + 1 :]
+            return replace(state, ready=ready, running={**state.running, key: execution})
+    return state
 
 
-def _complete(graph: Graph, state: GraphState, execution: Execution, route: str | None) -> GraphState:
+def _complete(graph: Graph, state: GraphState, execution: Execution, key: str, route: str | None) -> GraphState:
     node = graph.by_name[execution.step]
-    labels = {execution.step: execution.key}
+    labels = {execution.step: key}
     if route is not None and node.is_router:
         # what a route triggers is given what the router was given: the route itself is only a name
-        labels[route_label(route)] = execution.key if node.hands_on else execution.cause or execution.key
-    if node.is_router:  # a new wave, for every race that this result may lead to
+        labels[route_label(route)] = key if node.hands_on else execution.cause or key
+    if node.is_router and state.won:  # a new wave, for every race that this result may lead to
         ahead = graph.ahead_of(tuple(labels))
         state = replace(state, won={name: label for name, label in state.won.items() if name not in ahead})
-    return _arrive(graph, replace(state, last=execution.key), labels)
+    return _arrive(graph, state, labels)
 
 
 def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphState:
     """What one execution brings about arrives, as one, at every step that listens to some of it."""
     for node in dict.fromkeys(node for label in labels for node in graph.listeners.get(label, ())):
-        heard = {label: labels[label] for label in labels_of(node.trigger) if label in labels}
-        arrived = {**state.arrived.get(node.name, {}), **heard}
-        if node.is_race and node.name in state.won:
+        is_race = node.is_race
+        if is_race and node.name in state.won:
             continue
-        if node.trigger is None or not holds(node.trigger, frozenset(arrived)):
+        heard = {label: labels[label] for label in graph.sources[node.name] if label in labels}
+        arrived = {**state.arrived.get(node.name, {}), **heard}
+        if node.trigger is None or not holds(node.trigger, arrived):
             state = replace(state, arrived={**state.arrived, node.name: arrived})
             continue
         label, key = list(heard.items())[-1]
-        state = replace(state, arrived=_without(state.arrived, node.name))
-        if node.is_race:
+        if node.name in state.arrived:
+            state = replace(state, arrived=_without(state.arrived, node.name))
+        if is_race:
             state = _win(graph, state, node, label)
         state = _trigger(graph, state, node, key)
     return state
@@ -219,7 +219,7 @@ def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphSta
 
 def _win(graph: Graph, state: GraphState, node: Node, label: str) -> GraphState:
     """Note who won, and who of those in flight lost and feeds nothing else."""
-    sources = set(labels_of(node.trigger))
+    sources = graph.sources[node.name]
     lost = {
         key
         for key, execution in state.in_flight.items()

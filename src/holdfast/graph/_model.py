@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
@@ -46,7 +46,7 @@ def labels_of(condition: Condition | None) -> Iterator[str]:
             yield from labels_of(part)
 
 
-def holds(condition: Condition, arrived: frozenset[str]) -> bool:
+def holds(condition: Condition, arrived: Container[str]) -> bool:
     """Whether a condition is satisfied by the labels that have arrived."""
     if isinstance(condition, Source):
         return condition.label in arrived
@@ -96,6 +96,11 @@ class Graph(Struct, frozen=True, dict=True):
             for label in dict.fromkeys(labels_of(node.trigger)):
                 found[label] = (*found.get(label, ()), node)
         return found
+
+    @cached_property
+    def sources(self) -> dict[str, dict[str, None]]:
+        """The labels that each step listens to, in order."""
+        return {node.name: dict.fromkeys(labels_of(node.trigger)) for node in self.nodes}
 
     @cached_property
     def starts(self) -> tuple[Node, ...]:

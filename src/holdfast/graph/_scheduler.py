@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from contextvars import Context, copy_context
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from holdfast.context import Position, at, position
+from holdfast.context import Position, position
 from holdfast.errors import AnswerPendingError, StateConflictError, StepFailedError
 from holdfast.events.families.state import StateConflictEvent
 from holdfast.graph._core import (
@@ -96,10 +95,14 @@ class Scheduler:
             alone = self._alone(commands)
             if alone is None or self.program.is_async(alone.step) or self.run.is_ending:
                 return commands
-            with self._standing(alone):
+            outside = position.set(self._place(alone))
+            try:
+                self._begin_alone(alone)
                 if self._log is not None:
                     self._log.commit_now()
                 self._record(self._attempt(alone), alone)
+            finally:
+                position.reset(outside)
 
     async def drive(self) -> Any:
         """Run the program to its end on this loop, and return the result of the execution that completed last."""
@@ -187,7 +190,9 @@ class Scheduler:
         return Outcome(Completed(execution.step, execution.number, route), result)
 
     async def _await_alone(self, execution: Execution) -> None:
-        with self._standing(execution):
+        outside = position.set(self._place(execution))
+        try:
+            self._begin_alone(execution)
             try:
                 await self._commit()
                 outcome = await self._attempt_async(execution)
@@ -195,6 +200,8 @@ class Scheduler:
                 self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
                 raise
             self._record(outcome, execution)
+        finally:
+            position.reset(outside)
 
     async def _lend_thread(self) -> None:
         """Let a thread run the stretch of blocking steps that begins here."""
@@ -202,13 +209,10 @@ class Scheduler:
             self.drive_in_thread, name=self.graph.name, step_id=self.run.host.new_id(), context=copy_context()
         )
 
-    @contextmanager
-    def _standing(self, execution: Execution) -> Iterator[None]:
-        """Stand inside an execution: its events hang under it, and it works on the state itself."""
-        with at(self._place(execution)):
-            self._cell.enter_alone(execution.key)
-            self._tell_started(execution)
-            yield
+    def _begin_alone(self, execution: Execution) -> None:
+        """Begin an execution where it stands: its events hang under it, and it works on the state itself."""
+        self._cell.enter_alone(execution.key)
+        self._tell_started(execution)
 
     # -- several at a time -------------------------------------------------------------------------------------------
 

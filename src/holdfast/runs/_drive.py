@@ -40,10 +40,9 @@ def _is_stillborn(run: Run) -> bool:
 
 async def _until_requested(run: Run) -> None:
     """Wait for a request. Cancelling the supervisor is one: its loop is shutting down."""
-    requested = done_here(run.ending.requested)
     while not run.is_ending:
         try:
-            await asyncio.wait({requested})
+            await done_here(run.ending.requested)
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()

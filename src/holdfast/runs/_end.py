@@ -34,6 +34,8 @@ class Ending:
         self._run_id = run_id
         self._lock = threading.Lock()
         self._entered = False
+        self.is_requested = False
+        """`requested.done()` without its lock: every step asks."""
         self.requested: Future[End] = Future()
         """Set by the first request."""
         self.done: Future[End] = Future()
@@ -46,6 +48,7 @@ class Ending:
         with self._lock:
             if self.requested.done():
                 return False
+            self.is_requested = True
             self.requested.set_result(end)
             return True
 

@@ -155,7 +155,7 @@ class Run:
     @property
     def is_ending(self) -> bool:
         """Whether its end was requested. A long blocking step asks now and then, and returns."""
-        return self.ending.requested.done()
+        return self.ending.is_requested
 
     @property
     def end_reason(self) -> str:
@@ -253,6 +253,11 @@ class Run:
             self._note_waiting(0, reason)
         if gate is not None:
             gate.set_result(None)
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether a step would wait at the gate."""
+        return self._resumed is not None
 
     async def gate(self) -> None:
         """Where a step waits before it begins, while the run is paused."""

@@ -68,8 +68,39 @@ class Step:
         if self._cancelled:  # before it began
             self._settle(error=asyncio.CancelledError())
             return
-        self._task = self._loop.create_task(self._work(), name=f"holdfast-{self.name}", context=context)
-        self._task.add_done_callback(self._settle_unstarted)
+        if is_async_callable(self._call) or self.run.is_held_back:
+            self._task = self._loop.create_task(self._work(), name=f"holdfast-{self.name}", context=context)
+            self._task.add_done_callback(self._settle_unstarted)
+        else:
+            context.run(self._begin_in_thread, context)
+
+    def _begin_in_thread(self, context: Context) -> None:
+        """Make a blocking call in a thread. Nothing waits for it but a callback: a task would take three turns of the loop."""
+        self._stand()
+        try:
+            self._say(StepStartedEvent)
+        except Exception as error:
+            self._end_with(error)
+            return
+        self._thread = self.run.host.threads.submit(copy_context(), self._call, *self._args)
+
+        def notice(thread: Future[Any]) -> None:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._land, thread, context=context)
+
+        self._thread.add_done_callback(notice)
+
+    def _land(self, thread: Future[Any]) -> None:
+        error = (
+            asyncio.CancelledError() if self._cancelled else thread.exception()
+        )  # cancelled: it came too late to count
+        if self.over.done():
+            return  # given up
+        if error is None:
+            self._complete(thread.result())
+        else:
+            self._end_with(error)
+            self._pass_on(error)
 
     def _settle_unstarted(self, task: asyncio.Task[None]) -> None:
         """A task that is cancelled before its first turn never runs: say for it that it is over."""
@@ -77,30 +108,45 @@ class Step:
             self._settle(error=asyncio.CancelledError())
 
     async def _work(self) -> None:
-        run, here = self.run, position.get()
-        position.set(Position(run.id, here.scope, here.subject, here.triggered_by, self.id, here.replaying))
+        self._stand()
         try:
-            await run.gate()
+            await self.run.gate()
             self._say(StepStartedEvent)
             result = await self._execute()
-        except asyncio.CancelledError as error:
-            self._say(StepCancelledEvent, reason=run.end_reason)
-            self._settle(error=error)
-        except Exception as error:
-            self._say(StepFailedEvent, error=str(error), error_type=type(error).__name__)
-            self._settle(error=error)
-        except BaseException as error:  # KeyboardInterrupt, SystemExit: the run ends, and so does the program
-            self._settle(error=error)
-            if not run.host.loop_thread.is_current():  # there it would only end the thread
-                raise
+        except BaseException as error:
+            self._end_with(error)
+            self._pass_on(error)
         else:
-            self._say(StepCompletedEvent)
-            self._settle(result)
+            self._complete(result)
+
+    def _stand(self) -> None:
+        """Stand inside the step: what follows in this context is said and done by it."""
+        here = position.get()
+        position.set(Position(self.run.id, here.scope, here.subject, here.triggered_by, self.id, here.replaying))
+
+    def _complete(self, result: Any) -> None:
+        self._say(StepCompletedEvent)
+        self._settle(result)
+
+    def _end_with(self, error: BaseException) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            self._say(StepCancelledEvent, reason=self.run.end_reason)
+        elif isinstance(error, Exception):
+            self._say(StepFailedEvent, error=str(error), error_type=type(error).__name__)
+        self._settle(error=error)
+
+    def _pass_on(self, error: BaseException) -> None:
+        """KeyboardInterrupt, SystemExit: the program ends too. (Not on our own loop: there it would only end the thread.)"""
+        fatal = not isinstance(error, Exception | asyncio.CancelledError)
+        if fatal and not self.run.host.loop_thread.is_current():
+            raise error
 
     async def _execute(self) -> Any:
         if is_async_callable(self._call):
             return await self._call(*self._args)
-        self._thread = self.run.host.threads.submit(copy_context(), self._call, *self._args)
+        self._thread = self.run.host.threads.submit(
+            copy_context(), self._call, *self._args
+        )  # it was held back at first
         waiter = done_here(self._thread)
         while not waiter.done():
             try:

@@ -133,7 +133,7 @@ class GroupWriter:
     def _commit_queued(self, *, patient: bool) -> bool:
         """Commit all that is queued now. False if it was put back, because somebody was in the way."""
         waiting = self._queue
-        group = [waiting.popleft() for _ in range(len(waiting))]
+        group = [waiting.popleft() for _ in range(len(waiting))]  # others may add to it meanwhile
         if not group:
             return True
         started = time.perf_counter()
@@ -150,16 +150,18 @@ class GroupWriter:
                 )
             self._close(group)
             raise
-        took = time.perf_counter() - started
-        self._smoothed += _SMOOTHING * (took - self._smoothed)
+        self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
         self._close(group)
         return True
 
     @staticmethod
     def _close(group: Sequence[Pending[Any]]) -> None:
+        awaited = False
         for pending in group:
             pending.done = True
-        wake(group)
+            awaited = awaited or pending.waiter is not None
+        if awaited:
+            wake(group)
 
     def _ring(self) -> None:
         """See that the thread looks at the queue."""

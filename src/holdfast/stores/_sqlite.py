@@ -100,8 +100,7 @@ class SqliteEngine(ForkSafe):
             raise
 
     def _begin(self, connection: sqlite3.Connection, patient: bool) -> None:
-        deadline = time.monotonic() + self._busy_seconds
-        pause = 0.001
+        deadline, pause = 0.0, 0.001
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -112,7 +111,9 @@ class SqliteEngine(ForkSafe):
                     raise
                 if not patient:
                     raise BusyError from error
-                if time.monotonic() > deadline:
+                now = time.monotonic()
+                deadline = deadline or now + self._busy_seconds
+                if now > deadline:
                     raise
             time.sleep(pause)
             pause = min(2 * pause, 0.02)

@@ -151,9 +151,10 @@ def _what_can_be_saved(path: Path) -> str:
         for key in keys:
             try:
                 # Comparing them reads them; their length alone would not.
-                query = (
-                    "SELECT max(payload), max(delta) FROM event JOIN branch ON branch.key = event.branch WHERE run = ?"
-                )
+                query = """
+                    SELECT max(payload), max(delta) FROM branch
+                    JOIN event ON event.key > branch.key << 32 AND event.key < (branch.key + 1) << 32 WHERE run = ?
+                """
                 whole += bool(connection.execute(query, (key,)).fetchone())
             except sqlite3.DatabaseError:
                 torn.append(key)

@@ -7,11 +7,11 @@ from sqlite3 import Connection
 from holdfast.ports import BranchInfo, Mark, Row, RunInfo, Snapshot
 from holdfast.stores import _rules as rules
 from holdfast.stores._queries import load
-from holdfast.stores._sqlite_rows import pack, to_mark, to_row, to_run
+from holdfast.stores._sqlite_rows import key_of, pack, to_mark, to_row, to_run
 
 SQL = load("sqlite")
-END = 2**63 - 1
-"""Stands for "no end" where SQL wants a number."""
+END = 2**32 - 1
+"""Stands for "no end" where SQL wants a number. A branch has no more positions than this."""
 
 
 def branches(connection: Connection, root_run_id: str) -> rules.Branches:
@@ -35,10 +35,11 @@ def runs(connection: Connection, status: str | None, limit: int) -> list[RunInfo
 
 def page(connection: Connection, branch_key: int, segment: rules.Segment) -> list[Row]:
     """The next rows of a stretch, bounded in number and bytes; empty at its end."""
-    upto = END if segment.upto is None else segment.upto
+    upto = END if segment.upto is None else min(segment.upto, END)
+    first, last = key_of(branch_key, segment.after), key_of(branch_key, upto)
     found: list[Row] = []
     size = 0
-    cursor = connection.execute(SQL["page"], (branch_key, segment.after, upto, rules.PAGE_ROWS))
+    cursor = connection.execute(SQL["page"], (first, last, rules.PAGE_ROWS))
     try:
         for values in cursor:
             row = to_row(values)

@@ -32,11 +32,15 @@ def unpack_optional(stored: Id | None) -> str | None:
     return None if stored is None else unpack(stored)
 
 
+def key_of(branch: int, seq: int) -> int:
+    """Where a row of a branch is found: keys of one branch are in one stretch, in order."""
+    return (branch << 32) + seq
+
+
 def event_values(branch: int, row: Row) -> tuple[Any, ...]:
     """For `add_event`."""
     return (
-        branch,
-        row.seq,
+        key_of(branch, row.seq),
         row.type,
         pack(row.event_id),
         row.at_us,
@@ -54,6 +58,11 @@ def event_values(branch: int, row: Row) -> tuple[Any, ...]:
         row.payload,
         row.delta,
     )
+
+
+def mark_values(branch: int, mark: Mark) -> tuple[Any, ...]:
+    """For `add_mark`."""
+    return (pack(mark.id), branch, mark.seq, mark.at_us, mark.trigger, pack(mark.parent_id), mark.size)
 
 
 def to_row(values: tuple[Any, ...]) -> Row:

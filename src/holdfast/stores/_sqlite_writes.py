@@ -12,8 +12,9 @@ from holdfast.ports import Batch, BranchInfo, RunInfo, Session
 from holdfast.stores import _rules as rules
 from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._sqlite_reads import END, SQL
-from holdfast.stores._sqlite_rows import event_values, pack
+from holdfast.stores._sqlite_rows import event_values, key_of, mark_values, pack
 
+_ADD_EVENT, _ADD_MARK, _FENCE = SQL["add_event"], SQL["add_mark"], SQL["fence"]
 Standings = dict[int, tuple[int, int, int, int]]
 """By fence: the keys of run and branch, the fork, the head. A fence belongs to one session for ever, so what is known of it stays
 true, but for rows that the same session wrote elsewhere: those are found when a row would be written twice."""
@@ -55,19 +56,18 @@ def open_run(
 def append(connection: Connection, batch: Batch, standings: Standings) -> None:
     run, branch = _place(connection, batch, standings)
     if batch.rows:
-        connection.executemany(SQL["add_event"], [event_values(branch, row) for row in batch.rows])
+        connection.executemany(_ADD_EVENT, [event_values(branch, row) for row in batch.rows])
     if batch.blobs:
         connection.executemany(SQL["add_blob"], batch.blobs)
         connection.executemany(SQL["use_blob"], [(run, digest) for digest, _ in batch.blobs])
     if batch.snapshot is not None:
         connection.execute(SQL["add_snapshot"], (branch, batch.snapshot.seq, batch.snapshot.data))
     for mark in batch.marks:
-        connection.execute(
-            SQL["add_mark"],
-            (pack(mark.id), branch, mark.seq, mark.at_us, mark.trigger, pack(mark.parent_id), mark.size),
-        )
-    if batch.status is not None or batch.hold_until_us is not None or batch.marks:
-        connection.execute(SQL["touch_run"], (rules.changed_at(batch), batch.status, batch.hold_until_us, run))
+        connection.execute(_ADD_MARK, mark_values(branch, mark))
+    changed_us = rules.changed_at(batch)
+    told = batch.rows and batch.rows[-1].at_us >= changed_us  # the rows themselves say when the run changed last
+    if batch.status is not None or batch.hold_until_us is not None or not told:
+        connection.execute(SQL["touch_run"], (changed_us, batch.status, batch.hold_until_us, run))
 
 
 def _place(connection: Connection, batch: Batch, standings: Standings) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def _place(connection: Connection, batch: Batch, standings: Standings) -> tuple[
     session = batch.session
     known = standings.get(session.fence)
     if known is not None:
-        (fence,) = connection.execute(SQL["fence"], (known[0],)).fetchone() or (None,)
+        (fence,) = connection.execute(_FENCE, (known[0],)).fetchone() or (None,)
         if fence != session.fence or (batch.rows and batch.rows[0].seq != known[3] + 1):
             known = None
     if known is None:
@@ -99,7 +99,8 @@ def fork(connection: Connection, root_run_id: str, branch: str, parent: str, at_
     segments = rules.needed(rules.lineage(known.infos, parent, at_seq), reads.snapshots(connection, known))
     for name, after, upto in segments:
         assert upto is not None
-        (found,) = connection.execute(SQL["count_events"], (known.keys[name], after, upto)).fetchone()
+        place = (key_of(known.keys[name], after), key_of(known.keys[name], upto))
+        (found,) = connection.execute(SQL["count_events"], place).fetchone()
         rules.check_restorable(root_run_id, at_seq, upto - after, found)
     (run, *_) = connection.execute(SQL["find_run"], (pack(root_run_id),)).fetchone()
     connection.execute(SQL["add_branch"], (run, branch, parent, at_seq, at_seq, now_us))
@@ -116,7 +117,7 @@ def prune(connection: Connection, root_run_id: str, keep_marks: Iterable[str]) -
     connection.execute(SQL["settle_run"], (run,))
     freed = 0
     for name, first, last in plan.rows:
-        place = (known.keys[name], first, last)
+        place = (key_of(known.keys[name], first), key_of(known.keys[name], last))
         freed += connection.execute(SQL["size_events"], place).fetchone()[0]
         connection.execute(SQL["drop_events"], place)
         connection.execute(SQL["raise_floor"], (known.infos[name].head, known.keys[name]))
@@ -151,7 +152,8 @@ def delete(connection: Connection, root_run_id: str, now_us: int) -> None:
     run, _, owner, held_until_us, _ = known
     rules.check_free(root_run_id, "", owner, held_until_us, now_us)
     for key in reads.branches(connection, root_run_id).keys.values():
-        for query in ("drop_branch_events", "drop_branch_snapshots", "drop_branch_marks"):
+        connection.execute(SQL["drop_events"], (key_of(key, 0), key_of(key, END)))
+        for query in ("drop_branch_snapshots", "drop_branch_marks"):
             connection.execute(SQL[query], (key,))
     _drop_blobs(connection, run, [key for key, _ in connection.execute(SQL["used_blobs"], (run,)).fetchall()])
     connection.execute(SQL["drop_branches"], (run,))

@@ -1,5 +1,5 @@
 -- A journal belongs to a root run (`run`), has branches, and a branch has events in one unbroken row of numbers.
--- Ids that are UUIDs are blobs of 16 bytes, others are text. Rows stay in rowid tables: WITHOUT ROWID is 2.5 times larger.
+-- Ids that are UUIDs are blobs of 16 bytes, others are text. Large rows stay in rowid tables: WITHOUT ROWID is 2.5 times larger.
 
 CREATE TABLE run (
     key INTEGER PRIMARY KEY,
@@ -28,10 +28,9 @@ CREATE TABLE branch (
     UNIQUE (run, name)
 );
 
+-- The key is the place, (branch << 32) + seq, so that a commit writes to one b-tree and a run is read in one sweep.
 CREATE TABLE event (
     key INTEGER PRIMARY KEY,
-    branch INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
     type TEXT NOT NULL,
     event_id BLOB NOT NULL,
     at_us INTEGER NOT NULL,
@@ -49,7 +48,6 @@ CREATE TABLE event (
     payload BLOB NOT NULL,
     delta BLOB
 );
-CREATE UNIQUE INDEX event_place ON event (branch, seq);
 
 CREATE TABLE snapshot (
     key INTEGER PRIMARY KEY,
@@ -59,18 +57,17 @@ CREATE TABLE snapshot (
     UNIQUE (branch, seq)
 );
 
+-- Small rows that come one a step: one b-tree and one index, because every page more is felt in every commit.
 CREATE TABLE mark (
-    key INTEGER PRIMARY KEY,
-    id BLOB NOT NULL UNIQUE,
+    id BLOB PRIMARY KEY NOT NULL,
     branch INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     at_us INTEGER NOT NULL,
     trigger TEXT NOT NULL,
     parent_id BLOB,
     size INTEGER NOT NULL
-);
+) WITHOUT ROWID;
 CREATE INDEX mark_branch ON mark (branch);
-CREATE INDEX mark_age ON mark (at_us);
 
 CREATE TABLE blob (
     key INTEGER PRIMARY KEY,

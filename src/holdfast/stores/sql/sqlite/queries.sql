@@ -23,7 +23,8 @@ UPDATE run SET fence = 0, owner = '', held_until_us = 0 WHERE id = ? AND fence =
 -- name: standing
 -- What an append must know: the run's fence, the branch, its fork and its head.
 SELECT run.fence, run.key, branch.key, branch.fork_seq,
-    max(branch.floor, ifnull((SELECT max(seq) FROM event WHERE event.branch = branch.key), 0))
+    max(branch.floor, ifnull((
+        SELECT max(key) & 0xFFFFFFFF FROM event WHERE key > branch.key << 32 AND key < (branch.key + 1) << 32), 0))
 FROM run JOIN branch ON branch.run = run.key
 WHERE run.id = ? AND branch.name = ?;
 
@@ -37,9 +38,9 @@ SET updated_us = max(updated_us, ?), status = ifnull(?, status), held_until_us =
 WHERE key = ?;
 
 -- name: add_event
-INSERT INTO event (branch, seq, type, event_id, at_us, run_id, parent_event_id, triggered_by_event_id, started_event_id,
+INSERT INTO event (key, type, event_id, at_us, run_id, parent_event_id, triggered_by_event_id, started_event_id,
     source_type, source_id, source_name, task_id, task_name, agent_id, agent_role, payload, delta)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_blob
 INSERT OR IGNORE INTO blob (digest, data) VALUES (?, ?);
@@ -58,35 +59,39 @@ ON CONFLICT (id) DO UPDATE SET branch = excluded.branch, seq = excluded.seq, at_
 
 -- name: run
 SELECT id, kind, name, status, incarnation, fingerprint, created_us, max(updated_us, ifnull((
-        SELECT max((SELECT at_us FROM event WHERE event.branch = branch.key ORDER BY seq DESC LIMIT 1))
+        SELECT max((SELECT at_us FROM event WHERE event.key > branch.key << 32 AND event.key < (branch.key + 1) << 32
+                    ORDER BY event.key DESC LIMIT 1))
         FROM branch WHERE branch.run = run.key), 0)) AS changed_us,
     held_until_us, definition
 FROM run WHERE id = ?;
 
 -- name: runs
 SELECT id, kind, name, status, incarnation, fingerprint, created_us, max(updated_us, ifnull((
-        SELECT max((SELECT at_us FROM event WHERE event.branch = branch.key ORDER BY seq DESC LIMIT 1))
+        SELECT max((SELECT at_us FROM event WHERE event.key > branch.key << 32 AND event.key < (branch.key + 1) << 32
+                    ORDER BY event.key DESC LIMIT 1))
         FROM branch WHERE branch.run = run.key), 0)) AS changed_us,
     held_until_us, definition
 FROM run ORDER BY changed_us DESC, fence DESC, key DESC LIMIT ?;
 
 -- name: runs_with_status
 SELECT id, kind, name, status, incarnation, fingerprint, created_us, max(updated_us, ifnull((
-        SELECT max((SELECT at_us FROM event WHERE event.branch = branch.key ORDER BY seq DESC LIMIT 1))
+        SELECT max((SELECT at_us FROM event WHERE event.key > branch.key << 32 AND event.key < (branch.key + 1) << 32
+                    ORDER BY event.key DESC LIMIT 1))
         FROM branch WHERE branch.run = run.key), 0)) AS changed_us,
     held_until_us, definition
 FROM run WHERE status = ? ORDER BY changed_us DESC, fence DESC, key DESC LIMIT ?;
 
 -- name: branches
 SELECT branch.key, branch.name, branch.parent, branch.fork_seq,
-    max(branch.floor, ifnull((SELECT max(seq) FROM event WHERE event.branch = branch.key), 0)), branch.created_us
+    max(branch.floor, ifnull((
+        SELECT max(key) & 0xFFFFFFFF FROM event WHERE key > branch.key << 32 AND key < (branch.key + 1) << 32), 0)), branch.created_us
 FROM run JOIN branch ON branch.run = run.key
 WHERE run.id = ? ORDER BY branch.key;
 
 -- name: page
-SELECT seq, type, event_id, at_us, run_id, payload, delta, parent_event_id, triggered_by_event_id, started_event_id,
+SELECT key & 0xFFFFFFFF, type, event_id, at_us, run_id, payload, delta, parent_event_id, triggered_by_event_id, started_event_id,
     source_type, source_id, source_name, task_id, task_name, agent_id, agent_role
-FROM event WHERE branch = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
+FROM event WHERE key > ? AND key <= ? ORDER BY key LIMIT ?;
 
 -- name: last_snapshot
 SELECT seq, data FROM snapshot WHERE branch = ? AND seq <= ? ORDER BY seq DESC LIMIT 1;
@@ -105,29 +110,30 @@ WHERE mark.id = ?;
 -- name: marks
 SELECT mark.id, mark.seq, mark.at_us, mark.trigger, branch.name, run.id, mark.parent_id, mark.size
 FROM mark JOIN branch ON branch.key = mark.branch JOIN run ON run.key = branch.run
-ORDER BY mark.at_us DESC, mark.key DESC LIMIT ?;
+ORDER BY mark.at_us DESC, mark.id DESC LIMIT ?;
 
 -- name: marks_of_run
 SELECT mark.id, mark.seq, mark.at_us, mark.trigger, branch.name, run.id, mark.parent_id, mark.size
 FROM run JOIN branch ON branch.run = run.key JOIN mark ON mark.branch = branch.key
-WHERE run.id = ? ORDER BY mark.at_us DESC, mark.key DESC LIMIT ?;
+WHERE run.id = ? ORDER BY mark.at_us DESC, mark.id DESC LIMIT ?;
 
 -- name: add_branch
 INSERT INTO branch (run, name, parent, fork_seq, floor, created_us) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: count_events
-SELECT count(*) FROM event WHERE branch = ? AND seq > ? AND seq <= ?;
+SELECT count(*) FROM event WHERE key > ? AND key <= ?;
 
 -- name: size_events
-SELECT ifnull(sum(length(payload) + ifnull(length(delta), 0)), 0) FROM event WHERE branch = ? AND seq >= ? AND seq <= ?;
+SELECT ifnull(sum(length(payload) + ifnull(length(delta), 0)), 0) FROM event WHERE key >= ? AND key <= ?;
 
 -- name: drop_events
-DELETE FROM event WHERE branch = ? AND seq >= ? AND seq <= ?;
+DELETE FROM event WHERE key >= ? AND key <= ?;
 
 -- name: settle_run
 -- Before its last rows go, note when they came.
 UPDATE run SET updated_us = max(updated_us, ifnull((
-        SELECT max((SELECT at_us FROM event WHERE event.branch = branch.key ORDER BY seq DESC LIMIT 1))
+        SELECT max((SELECT at_us FROM event WHERE event.key > branch.key << 32 AND event.key < (branch.key + 1) << 32
+                    ORDER BY event.key DESC LIMIT 1))
         FROM branch WHERE branch.run = run.key), 0)) WHERE key = ?;
 
 -- name: raise_floor
@@ -152,7 +158,7 @@ SELECT blob.key, blob.digest FROM blob_use JOIN blob ON blob.key = blob_use.blob
 SELECT EXISTS (SELECT 1 FROM run WHERE key = :run AND instr(definition, :digest))
     OR EXISTS (SELECT 1 FROM branch JOIN snapshot ON snapshot.branch = branch.key
                WHERE branch.run = :run AND instr(snapshot.data, :digest))
-    OR EXISTS (SELECT 1 FROM branch JOIN event ON event.branch = branch.key
+    OR EXISTS (SELECT 1 FROM branch JOIN event ON event.key > branch.key << 32 AND event.key < (branch.key + 1) << 32
                WHERE branch.run = :run AND (instr(event.payload, :digest) OR instr(event.delta, :digest)));
 
 -- name: disuse_blob
@@ -163,9 +169,6 @@ SELECT length(data) FROM blob WHERE key = ? AND NOT EXISTS (SELECT 1 FROM blob_u
 
 -- name: drop_blob
 DELETE FROM blob WHERE key = ?;
-
--- name: drop_branch_events
-DELETE FROM event WHERE branch = ?;
 
 -- name: drop_branch_snapshots
 DELETE FROM snapshot WHERE branch = ?;
