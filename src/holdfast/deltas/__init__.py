@@ -4,8 +4,8 @@
 booleans, numbers, strings, bytes, dates and times, decimals, UUIDs, lists, tuples, sets, frozensets and dicts. These come
 back from storage exactly, 1 apart from True and 1.0, sets as sets, dicts with their keys' own types and their order.
 Models, dataclasses and structs become dicts of their fields, an enum its value, a path its text, a zone its offset,
-a subclass of a container that container: validation by the state's type makes them what they were.
-The order of fields says nothing.
+a subclass of a container that container: validation by the state's type makes them what they were. A secret (a `SecretStr`,
+a field marked `sensitive`) is stored as a `Withheld`. The order of fields says nothing.
 
 **Refused**, with the path (`$.items[1].client: cannot store a Socket`): opaque or mutable leaves (arrays, bytearrays, any
 object without a stored form), containers that contain themselves, more than 100 levels, NaN as a key or in a set, and two
@@ -23,9 +23,11 @@ from holdfast.deltas._fields import fields_of
 from holdfast.deltas._merge import Conflict, Merge, Merged, combine
 from holdfast.deltas._paths import Path, locate
 from holdfast.deltas._reducers import Reducer, last
+from holdfast.deltas._secrets import WITHHELD, Withheld, live_value, reveal, sensitive, withheld_in
 from holdfast.deltas._shadow import Shadow, plain
 
 __all__ = [
+    "WITHHELD",
     "Add",
     "Append",
     "Conflict",
@@ -40,6 +42,7 @@ __all__ = [
     "Set",
     "Shadow",
     "Splice",
+    "Withheld",
     "apply",
     "combine",
     "decode_plain",
@@ -47,6 +50,10 @@ __all__ = [
     "fields_of",
     "fold",
     "last",
+    "live_value",
     "locate",
     "plain",
+    "reveal",
+    "sensitive",
+    "withheld_in",
 ]

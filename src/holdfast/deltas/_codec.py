@@ -2,7 +2,7 @@
 
     {"$set": [1, 2]}  {"$frozenset": []}  {"$tuple": [1]}  {"$bytes": "YQ=="}  {"$float": "nan"}  {"$int": "0x1…"}
     {"$datetime": "…"}  {"$date": "…"}  {"$time": "…"}  {"$timedelta": [days, seconds, microseconds]}
-    {"$decimal": "1.0"}  {"$uuid": "…"}  {"$str": "…"}  {"$dict": [[key, value], …]}
+    {"$decimal": "1.0"}  {"$uuid": "…"}  {"$str": "…"}  {"$secret": null}  {"$dict": [[key, value], …]}
 
 `$str` is text that is not valid Unicode; `$dict` a dict whose keys are not all text, or that looks like one of these.
 """
@@ -19,6 +19,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.deltas._secrets import WITHHELD, Withheld
 from holdfast.errors import StorageError
 
 _JSON = frozenset({str, bool, type(None)})
@@ -143,6 +144,7 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
     timedelta: lambda value: {"$timedelta": [value.days, value.seconds, value.microseconds]},
     Decimal: lambda value: {"$decimal": str(value)},
     UUID: lambda value: {"$uuid": str(value)},
+    Withheld: lambda value: {"$secret": None},
 }
 
 _READERS: dict[str, Callable[[Any], Any]] = {
@@ -160,4 +162,5 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "$timedelta": lambda inner: timedelta(*inner),
     "$decimal": Decimal,
     "$uuid": UUID,
+    "$secret": lambda inner: WITHHELD,
 }

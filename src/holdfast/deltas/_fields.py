@@ -9,18 +9,19 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from holdfast.deltas._kinds import is_model, model_reader
+from holdfast.deltas._kinds import dataclass_reader, is_model, model_reader
 from holdfast.errors import UsageError
 
 _readers: WeakKeyDictionary[type, Callable[[Any], dict[str, object]]] = WeakKeyDictionary()
-"""Of models: finding out what fields one has is dearer than reading them."""
+"""Of models and dataclasses: finding out what fields one has is dearer than reading them."""
 
 
 def fields_of(state: object) -> dict[str, object]:
     """The live values of a state's fields, by name, in a new dict.
 
     A pydantic model gives its fields and extras without private and excluded ones, a dataclass or a msgspec struct its
-    fields, a dict its items. Raises UsageError for anything else, and for a dict with a key that is not text.
+    fields, a dict its items. What is declared sensitive is withheld. Raises UsageError for anything else, and for a dict with a
+    key that is not text.
     """
     kind = type(state)
     if (reader := _readers.get(kind)) is not None:
@@ -36,6 +37,6 @@ def fields_of(state: object) -> dict[str, object]:
         values = {name: getattr(state, name) for name in state.__struct_fields__}
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}
     if dataclasses.is_dataclass(state) and not isinstance(state, type):
-        names = [field.name for field in dataclasses.fields(state)]
-        return {name: getattr(state, name) for name in names if hasattr(state, name)}
+        reader = _readers[kind] = dataclass_reader(kind)
+        return reader(state)
     raise UsageError(f"a state is a pydantic model, a dataclass, a msgspec struct or a dict, not a {kind.__name__}")

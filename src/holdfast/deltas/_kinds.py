@@ -16,9 +16,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from holdfast import serde
+from holdfast.deltas._secrets import WITHHELD, Withheld, is_secret, sensitive_fields
 from holdfast.errors import NotStorableError
 
-ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date, time, timedelta, Decimal, UUID})
+ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date, time, timedelta, Decimal, UUID, Withheld})
 """Types of immutable values that are shared as they are."""
 
 ZONED = frozenset({datetime, time})
@@ -71,6 +72,8 @@ def reading_of(kind: type) -> Reading:
 
 
 def _find_reading(kind: type) -> Reading:
+    if is_secret(kind):
+        return Reading(lambda value: WITHHELD, keyed=False)
     if issubclass(kind, msgspec.Struct):
         return _dumped() if kind.__struct_config__.array_like else _struct(kind)
     if is_model(kind):
@@ -89,15 +92,25 @@ def is_model(kind: type) -> bool:
 
 
 def model_reader(kind: Any) -> Callable[[Any], dict[str, object]]:
-    """Make what reads a model's fields and extras, but neither private nor excluded ones."""
+    """Make what reads a model's fields and extras, but neither private nor excluded ones. Sensitive ones are withheld."""
     names = [name for name, field in kind.model_fields.items() if not getattr(field, "exclude", None)]
+    hidden = sensitive_fields(kind)
 
     def read(model: Any) -> dict[str, object]:
         present = model.__dict__
         fields = {name: present[name] for name in names if name in present}
+        if hidden:
+            withhold(fields, hidden)
         return fields | (getattr(model, "__pydantic_extra__", None) or {})
 
     return read
+
+
+def withhold(fields: dict[str, object], hidden: frozenset[str]) -> None:
+    """Take out what is not to be stored. That there is nothing is no secret."""
+    for name in hidden:
+        if fields.get(name) is not None:
+            fields[name] = WITHHELD
 
 
 def _has_own_form(kind: Any) -> bool:
@@ -112,7 +125,8 @@ def _has_own_form(kind: Any) -> bool:
 
 
 def _model(kind: Any) -> Reading:
-    bare = not any(getattr(field, "exclude", None) for field in kind.model_fields.values())
+    bare = not sensitive_fields(kind)
+    bare = bare and not any(getattr(field, "exclude", None) for field in kind.model_fields.values())
     open_ended = getattr(kind, "model_config", {}).get("extra") == "allow"
     return Reading(model_reader(kind), attrgetter("__dict__") if bare and not open_ended else None, keyed=True)
 
@@ -131,12 +145,21 @@ def _struct(kind: type[msgspec.Struct]) -> Reading:
 
 
 def _dataclass(kind: Any) -> Reading:
-    names = tuple(field.name for field in dataclasses.fields(kind))
+    read, hidden = dataclass_reader(kind), sensitive_fields(kind)
+    return Reading(read, attrgetter("__dict__") if kind.__dictoffset__ and not hidden else None, keyed=True)
+
+
+def dataclass_reader(kind: Any) -> Callable[[Any], dict[str, object]]:
+    """Make what reads a dataclass's fields. Sensitive ones are withheld."""
+    names, hidden = tuple(field.name for field in dataclasses.fields(kind)), sensitive_fields(kind)
 
     def read(instance: object) -> dict[str, object]:
-        return {name: getattr(instance, name) for name in names if hasattr(instance, name)}
+        fields = {name: getattr(instance, name) for name in names if hasattr(instance, name)}
+        if hidden:
+            withhold(fields, hidden)
+        return fields
 
-    return Reading(read, attrgetter("__dict__") if kind.__dictoffset__ else None, keyed=True)
+    return read
 
 
 def _dumped() -> Reading:

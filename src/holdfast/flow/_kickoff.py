@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from holdfast.checkpoints import Restored, RunLog
+from holdfast.checkpoints import Progress, Restored, RunLog
 from holdfast.context import Position, Scope
 from holdfast.deltas import Shadow, fields_of
 from holdfast.errors import AnswerPendingError
@@ -26,6 +26,7 @@ from holdfast.flow._human import HumanFeedbackResult
 from holdfast.flow._outputs import Outputs
 from holdfast.flow._persist import Saving
 from holdfast.flow._program import FlowProgram
+from holdfast.flow._secrets import rebuild, told_inputs, with_hidden, with_secrets
 from holdfast.flow._state import fresh_state, restore_state, update_state
 from holdfast.graph import Scheduler, end_with
 from holdfast.graph._cell import Changes, SharedState
@@ -62,7 +63,7 @@ class Kickoff:
     def show(self, restored: Restored, runtime: Any) -> None:
         """Be what was recorded, to be looked at before it goes on."""
         flow = type(self._flow)
-        self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), restored.state))
+        self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), with_hidden(restored.state)))
         reader = self._reader(runtime, restored.store, restored.info.root_run_id, restored.branch, restored.seq)
         self.outputs = Outputs(reader, complete=False)
         self.feedback = [
@@ -107,7 +108,7 @@ class Kickoff:
         assert self._opening.progress is not None
         progress = self._opening.progress
         results = typed_results(type(self._flow), progress.results)
-        self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), progress.state))
+        self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), with_hidden(progress.state)))
         for result in results.values():
             self._remember(result)
         self._flow.keep_kickoff("", self)
@@ -117,7 +118,10 @@ class Kickoff:
     # -- the body of the run, twice --------------------------------------------------------------------------------
 
     def run_blocking(self, run: Run) -> Any:
-        scheduler = self._begin(run)
+        try:
+            scheduler = self._begin(run)
+        except AnswerPendingError as pending:  # for secrets
+            return self._put_down(run, pending)
         try:
             return self._finished(run, scheduler.drive_from_thread())
         except BaseException as error:
@@ -126,7 +130,10 @@ class Kickoff:
             self._flow.forget_kickoff(run.id)
 
     async def run_async(self, run: Run) -> Any:
-        scheduler = self._begin(run)
+        try:
+            scheduler = self._begin(run)
+        except AnswerPendingError as pending:  # for secrets
+            return self._put_down(run, pending)
         try:
             return self._finished(run, await scheduler.drive())
         except BaseException as error:
@@ -152,7 +159,12 @@ class Kickoff:
         if opening is not None:
             opening.log.carry(self.cell.changes())
         if opening is None or progress is None:
-            run.move(FlowStartedEvent, flow_name=flow.name, inputs=dict(self._plan.inputs), **self._call())
+            run.move(
+                FlowStartedEvent,
+                flow_name=flow.name,
+                inputs=told_inputs(self.cell.current(), self._plan.inputs),
+                **self._call(),
+            )
         else:
             self._take_up(run, scheduler, opening)
         scheduler.begin()
@@ -169,14 +181,20 @@ class Kickoff:
         state, shadow = fresh_state(self._flow.state_example), None
         if opening is not None:
             if opening.progress is not None:
-                state = restore_state(state, opening.progress.state)
+                state = restore_state(state, self._revealed(run, opening.progress))
             shadow = Shadow(fields_of(state) if opening.progress is not None else {})
         if self._saving is not None and (opening is None or opening.progress is None):
             state = self._saving.reload(state, self._plan.inputs)
         state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
         conflict = self._flow.on_state_conflict
         kept = {key: msgspec.convert(told["changes"], Changes) for key, told in self._conflicts().items()}
-        return SharedState(state, run_id=run.id, on_conflict=conflict, shadow=shadow, rebuild=restore_state, kept=kept)
+        return SharedState(state, run_id=run.id, on_conflict=conflict, shadow=shadow, rebuild=rebuild, kept=kept)
+
+    def _revealed(self, run: Run, progress: Progress) -> dict[str, Any]:
+        """The stored state with its secrets. Raises AnswerPendingError if one is missing."""
+        config = self._flow.checkpoint
+        given = self._opening.log.answers if self._opening is not None else {}
+        return with_secrets(progress.state, run.id, self._flow.name, config.secrets if config else None, given)
 
     def _conflicts(self) -> dict[str, dict[str, Any]]:
         """What steps returned and changed before the run was taken up again, and could not be merged then."""
@@ -236,13 +254,14 @@ class Kickoff:
     def _put_down(self, run: Run, pending: AnswerPendingError) -> Any:
         """Nothing can go on without an answer: leave, to be taken up again. Inside another flow, that waits too."""
         requests: Any = pending.requests
+        reason = "needs_secret" if any(one.kind == "secret" for one in requests) else "waits for an answer"
         run.move(FlowPausedEvent, flow_name=self._flow.name, **_question(requests))
         if run.parent is not None:
-            run.request_end(End(RunStatus.WAITING, "waits for an answer", error=pending))
+            run.request_end(End(RunStatus.WAITING, reason, error=pending))
             raise pending
         result = Pending(run.id, self._flow.name, requests)
         self._flow.put_down(run.id, requests)
-        run.request_end(End(RunStatus.WAITING, "waits for an answer", result=result))
+        run.request_end(End(RunStatus.WAITING, reason, result=result))
         return result
 
 

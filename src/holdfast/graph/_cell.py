@@ -15,7 +15,19 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from msgspec import Struct
 
 from holdfast.context import position
-from holdfast.deltas import Delta, Merge, Shadow, apply, decode_plain, encode_plain, fields_of, locate, plain
+from holdfast.deltas import (
+    WITHHELD,
+    Delta,
+    Merge,
+    Shadow,
+    apply,
+    decode_plain,
+    encode_plain,
+    fields_of,
+    live_value,
+    locate,
+    plain,
+)
 from holdfast.errors import NotStorableError, RunEndedError, StateConflictError, UsageError
 
 
@@ -202,14 +214,13 @@ class SharedState:
         """Bring the state up to date: fields nobody else touched as the step left them, others as they were merged."""
         self._plain = apply(self._plain, delta)
         self._commits.append((key.rpartition("#")[0], delta))
-        mine = fields_of(state)
         for name in dict.fromkeys(str(operation.path[0]) for operation in delta.operations):
             if name not in self._plain:
                 _remove(self._state, name)
-            elif name in touched or name not in mine:
+            elif name in touched or (mine := live_value(state, name)) is WITHHELD:
                 _assign(self._state, name, copy.deepcopy(self._plain[name]))
             else:
-                _assign(self._state, name, mine[name])
+                _assign(self._state, name, mine)
 
 
 def _fields_of(deltas: list[tuple[str, Delta]]) -> set[str]:

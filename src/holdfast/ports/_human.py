@@ -12,7 +12,7 @@ class HumanRequest(Struct, frozen=True):
     """A question to a person. Its id is the same however often the run is taken up again."""
 
     id: str
-    kind: Literal["feedback", "input"]
+    kind: Literal["feedback", "input", "secret"]
     message: str
     run_id: str = ""
     flow_name: str = ""

@@ -1,0 +1,73 @@
+"""Secrets of a state: never stored, and put back when a run is taken up again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.deltas import Withheld, fields_of, live_value, reveal, withheld_in
+from holdfast.errors import AnswerPendingError
+from holdfast.flow._state import restore_state
+from holdfast.ports import HumanRequest
+
+HIDDEN = "**********"
+Secrets = Callable[[str], str | None]
+
+
+def variable_of(path: str) -> str:
+    """The environment variable that holds a secret: `api_key` is in `HOLDFAST_SECRET_API_KEY`."""
+    return "HOLDFAST_SECRET_" + re.sub(r"\W+", "_", path).upper()
+
+
+def from_environment(path: str) -> str | None:
+    return os.environ.get(variable_of(path))
+
+
+def request_id_of(run_id: str, path: str) -> str:
+    """The id under which `resume()` brings a secret."""
+    return f"{run_id} secret {path}"
+
+
+def with_secrets(
+    state: Mapping[str, Any], run_id: str, flow_name: str, secrets: Secrets | None, given: Mapping[str, str]
+) -> dict[str, Any]:
+    """A stored state with its secrets put back. Raises AnswerPendingError that says which are missing."""
+    missing: list[HumanRequest] = []
+
+    def value_at(path: str) -> Any:
+        request_id = request_id_of(run_id, path)
+        found = given.get(request_id) or (secrets or from_environment)(path)
+        if found is None:
+            message = f"the secret {path} is needed: set {variable_of(path)}, or give it to resume()"
+            missing.append(HumanRequest(request_id, "secret", message, run_id, flow_name))
+        return found
+
+    revealed: dict[str, Any] = reveal(dict(state), value_at)
+    if missing:
+        raise AnswerPendingError("secrets are needed to go on", requests=tuple(missing))
+    return revealed
+
+
+def with_hidden(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored state to look at: something stands where its secrets were."""
+    hidden: dict[str, Any] = reveal(dict(state), lambda path: HIDDEN)
+    return hidden
+
+
+def rebuild(state: Any, plain: dict[str, Any]) -> Any:
+    """A state like another one from its plain form, with that one's secrets."""
+    if withheld_in(plain):
+        plain = reveal(plain, lambda path: live_value(state, path))
+    return restore_state(state, plain)
+
+
+def told_inputs(state: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as they may be told of: a secret of the state is none of anybody's business."""
+    stored = fields_of(state)
+    return {name: HIDDEN if _is_hidden(stored.get(name)) else value for name, value in inputs.items()}
+
+
+def _is_hidden(value: Any) -> bool:
+    return isinstance(value, Withheld) or hasattr(value, "get_secret_value")

@@ -1,0 +1,153 @@
+"""Secrets are never stored; a run that is taken up again gets them anew, or waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field, SecretStr
+
+from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, listen, start
+from holdfast.checkpoints import JsonProvider
+from holdfast.deltas import sensitive
+from holdfast.events import FlowStartedEvent
+from holdfast.stores import SqliteStore
+
+SECRETS = ("sk-typed", "sk-marked", "sk-extra", "sk-nested", "sk-listed", "sk-result")
+
+
+class Account(BaseModel):
+    name: str
+    key: SecretStr
+
+
+class Keys(FlowState):
+    api_key: SecretStr = SecretStr("sk-typed")
+    token: Annotated[str, sensitive] = "sk-marked"
+    extra: str = Field("sk-extra", json_schema_extra={"sensitive": True})
+    unset: Annotated[str | None, sensitive] = None
+    accounts: list[Account] = []  # noqa: RUF012 - pydantic copies it
+    public: str = "public"
+
+
+class Uses(Flow[Keys]):
+    broken = True
+
+    @start()
+    def prepare(self) -> SecretStr:
+        self.state.accounts = [
+            Account(name="a", key=SecretStr("sk-nested")),
+            Account(name="b", key=SecretStr("sk-listed")),
+        ]
+        self.state.public = "changed"
+        return SecretStr("sk-result")
+
+    @listen(prepare)
+    def use(self) -> list[str]:
+        if self.broken:
+            self.state.public = "unfinished"
+            raise ConnectionError
+        state = self.state
+        keys = [account.key.get_secret_value() for account in state.accounts]
+        return [state.api_key.get_secret_value(), state.token, state.extra, *keys, state.public]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(tmp_path / "journal.db") as store:
+        yield store
+
+
+def broken_run(config: CheckpointConfig, runtime: Runtime, **inputs: Any) -> Uses:
+    flow = Uses(checkpoint=config, runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff(inputs)
+    return flow
+
+
+def bytes_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def test_s1_10_no_secret_reaches_storage_by_any_way(tmp_path: Path, runtime: Runtime) -> None:
+    told: list[FlowStartedEvent] = []
+    runtime.event_bus.on(FlowStartedEvent)(lambda source, event: told.append(event))
+    with SqliteStore(tmp_path / "journal.db") as store:
+        broken_run(CheckpointConfig(store), runtime, api_key="sk-input-1", token="sk-input-2", public="sent")
+    broken_run(CheckpointConfig(JsonProvider(tmp_path / "files")), runtime)
+    stored = bytes_in(tmp_path)
+    assert b"changed" in stored
+    for secret in (*SECRETS, "sk-input-1", "sk-input-2"):
+        assert secret.encode() not in stored
+    assert told[0].inputs == {"api_key": "**********", "token": "**********", "public": "sent"}
+
+
+def test_s1_10_secrets_come_back_from_the_environment(
+    store: SqliteStore, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken_run(CheckpointConfig(store), runtime)
+    [run] = asyncio.run(store.runs())
+    names = ("API_KEY", "TOKEN", "EXTRA", "ACCOUNTS_0_KEY", "ACCOUNTS_1_KEY")
+    for number, name in enumerate(names):
+        monkeypatch.setenv(f"HOLDFAST_SECRET_{name}", f"new-{number}")
+    flow = Uses(checkpoint=CheckpointConfig(store), runtime=runtime)
+    flow.broken = False
+    expected = ["new-0", "new-1", "new-2", "new-3", "new-4", "changed"]
+    assert flow.kickoff(from_checkpoint=run.root_run_id) == expected
+
+
+def test_s1_10_secrets_come_back_from_a_provider(store: SqliteStore, runtime: Runtime) -> None:
+    broken_run(CheckpointConfig(store), runtime)
+    [run] = asyncio.run(store.runs())
+    flow = Uses(checkpoint=CheckpointConfig(store, secrets=lambda path: f"<{path}>"), runtime=runtime)
+    flow.broken = False
+    paths = ["api_key", "token", "extra", "accounts.0.key", "accounts.1.key"]
+    assert flow.kickoff(from_checkpoint=run.root_run_id) == [*(f"<{path}>" for path in paths), "changed"]
+
+
+def test_s1_10_a_run_without_its_secrets_waits_for_them(store: SqliteStore, runtime: Runtime) -> None:
+    known = {"token": "t", "extra": "e", "accounts.0.key": "0", "accounts.1.key": "1"}
+    config = CheckpointConfig(store, secrets=known.get)
+    broken_run(config, runtime)
+    [run] = asyncio.run(store.runs())
+    flow = Uses(checkpoint=config, runtime=runtime)
+    flow.broken = False
+    pending = flow.kickoff(from_checkpoint=run.root_run_id)
+    assert isinstance(pending, Pending)
+    [request] = pending.requests
+    assert (request.kind, "HOLDFAST_SECRET_API_KEY" in request.message) == ("secret", True)
+    assert asyncio.run(store.runs())[0].status == "waiting"
+    assert flow.resume("sk-typed") == ["sk-typed", "t", "e", "0", "1", "changed"]
+
+
+def test_what_a_failed_step_wrote_is_undone_and_secrets_stay(store: SqliteStore, runtime: Runtime) -> None:
+    flow = broken_run(CheckpointConfig(store), runtime)
+    assert flow.state.public == "changed"
+    assert flow.state.token == "sk-marked"
+    assert flow.state.accounts[1].key.get_secret_value() == "sk-listed"
+
+
+@dataclass
+class Plain:
+    id: str = ""
+    token: Annotated[str, sensitive] = "sk-marked"
+    other: str = field(default="sk-extra", metadata={"sensitive": True})
+
+
+@pytest.mark.parametrize("kind", [Plain, {"key": SecretStr("sk-typed")}])
+def test_dataclasses_and_dicts_keep_their_secrets_too(kind: Any, tmp_path: Path, runtime: Runtime) -> None:
+    class One(Flow[Any]):
+        initial_state = kind
+
+        @start()
+        def go(self) -> str:
+            return "done"
+
+    with SqliteStore(tmp_path / "journal.db") as store:
+        assert One(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff() == "done"
+    for secret in SECRETS:
+        assert secret.encode() not in bytes_in(tmp_path)
