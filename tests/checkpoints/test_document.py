@@ -123,6 +123,14 @@ REFUSED = {
         edited(branches=[json.loads(GOOD)["branches"][0], json.loads(GOOD)["branches"][1] | {"fork_seq": 6}]),
         "leave one another where they cannot",
     ),
+    "a snapshot before its branch": (
+        edited(snapshot={"branch": "b", "seq": 2, "data": 1}),
+        "snapshot is not on the way",
+    ),
+    "a snapshot after its branch": (
+        edited(snapshot={"branch": "main", "seq": 4, "data": 1}),
+        "snapshot is not on the way",
+    ),
     "a snapshot of nothing": (edited(snapshot={"branch": "b", "seq": 3}), "its snapshot is empty"),
     "a snapshot from elsewhere": (edited(snapshot={"branch": "x", "seq": 3, "data": 1}), "snapshot is not on the way"),
 }

@@ -86,18 +86,29 @@ async def test_branches_that_began_after_the_position_are_left_out() -> None:
     assert [branch.name for branch in decode_document(await story.document(on_b)).branches] == ["main", "b"]
 
 
-async def test_values_that_rows_mention_travel_and_other_hashes_are_no_trouble() -> None:
-    value, other = b"mine", b"of another run"
-    text = f"{digest_of(value)} {'0' * 64} f{digest_of(other)}"  # the last one is part of something longer
+async def test_values_that_are_named_travel_and_other_hashes_do_not() -> None:
+    text, plain, other = b"a text", b"[1]", b"of another run"
+    payload = {"a": {"$blob": digest_of(text)}, "b": [{"$blob+json": digest_of(plain)}], "c": digest_of(other)}
+    payload["d"] = json.dumps({"$blob": digest_of(other)})  # somebody's text
     session = await open_run(store := MemoryStore())
-    stored = tuple((digest_of(each), each) for each in (value, other))
-    await store.append(Batch(session, (make_row(1, payload=json.dumps(text).encode()),), stored))
-    assert decode_document(await export_checkpoint(store, session.root_run_id)).blobs == {digest_of(value): value}
+    stored = tuple((digest_of(each), each) for each in (text, plain, other))
+    await store.append(Batch(session, (make_row(1, payload=json.dumps(payload).encode()),), stored))
+    found = decode_document(await export_checkpoint(store, session.root_run_id)).blobs
+    assert found == {digest_of(text): text, digest_of(plain): plain}
+
+
+async def test_a_checkpoint_whose_value_is_gone_cannot_be_exported() -> None:
+    session = await open_run(store := MemoryStore())
+    await store.append(Batch(session, (make_row(1, payload=b'{"$blob":"%b"}' % (b"a" * 64)),)))
+    with pytest.raises(StorageError, match="a" * 64):
+        await export_checkpoint(store, session.root_run_id)
 
 
 async def test_a_stored_value_with_other_content_than_its_hash_says_is_not_passed_on() -> None:
     session = await open_run(store := MemoryStore())
     digest = "a" * 64
-    await store.append(Batch(session, (make_row(1, payload=json.dumps(digest).encode()),), ((digest, b"x"),)))
+    await store.append(
+        Batch(session, (make_row(1, payload=json.dumps({"$blob": digest}).encode()),), ((digest, b"x"),))
+    )
     with pytest.raises(CorruptStoreError, match=digest):
         await export_checkpoint(store, session.root_run_id)

@@ -208,16 +208,15 @@ async def test_what_has_no_row_in_common_is_refused() -> None:
 
 async def test_a_mark_is_not_put_where_its_rows_were_pruned() -> None:
     story = Story()
-    early, middle = await story.go(5), await story.go(5, snapshot=b"{}")
-    late = await story.go(2)
-    documents = [await story.document(mark) for mark in (early, middle, late)]
-    await import_checkpoint(store := MemoryStore(), documents[2], now_us=LATER)
-    await import_checkpoint(store, documents[0], now_us=LATER)
-    await store.prune(story.root, keep_marks=[late.id])
-    with pytest.raises(StorageError):
-        await import_checkpoint(store, documents[0], now_us=LATER)
-    assert [mark.id for mark in await store.marks()] == [late.id]
-    await import_checkpoint(store, documents[1], now_us=LATER)  # its snapshot is there
+    marks = [await story.go(5), await story.go(2), await story.go(3, snapshot=b"{}"), await story.go(2)]
+    kept, between, at_snapshot, last = [await story.document(mark) for mark in marks]
+    await import_checkpoint(store := MemoryStore(), last, now_us=LATER)
+    await import_checkpoint(store, kept, now_us=LATER)
+    await store.prune(story.root, keep_marks=[marks[0].id, marks[3].id])
+    with pytest.raises(StorageError, match="were pruned here"):
+        await import_checkpoint(store, between, now_us=LATER)  # of its rows 1 to 5 are there, 6 and 7 are not
+    await import_checkpoint(store, at_snapshot, now_us=LATER)
+    assert [mark.id for mark in await store.marks()] == [marks[3].id, marks[2].id, marks[0].id]
 
 
 async def test_a_document_can_be_imported_to_the_beginning_of_a_branch() -> None:

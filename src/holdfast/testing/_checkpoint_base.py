@@ -31,7 +31,7 @@ class Story:
         head = self._heads[branch]
         seq = self._heads[branch] = head + rows
         value = f"large value of {self.root} {branch} {seq}".encode()
-        payload = b'{"large":"%b"}' % digest_of(value).encode()
+        payload = b'{"large":{"$blob":"%b"}}' % digest_of(value).encode()
         fields = {"at_us": NOW + seq, "parent_id": self._last[branch], "branch": branch, "root_run_id": self.root}
         mark = make_mark(seq, **(fields | changes))
         self._last[branch] = mark.id
