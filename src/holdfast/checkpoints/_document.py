@@ -318,7 +318,10 @@ def _check_whole(document: Document) -> None:
         raise _damaged("its branches leave one another where they cannot")
     if [row.seq for row in document.rows] != list(range(document.first, mark.seq + 1)):
         raise _damaged("rows are missing")
-    if snapshot is not None and (snapshot.seq > mark.seq or document.snapshot_branch not in names):
+    if snapshot is not None and not any(
+        part.branch.name == document.snapshot_branch and part.branch.fork_seq <= snapshot.seq <= part.upto
+        for part in document.parts()
+    ):
         raise _damaged("its snapshot is not on the way to the checkpoint")
     if document.first > 1 and (snapshot is None or snapshot.seq < document.first - 1):
         raise _damaged("rows are missing at its beginning")

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from holdfast.checkpoints._document import Document, digest_of, encode_document
 from holdfast.checkpoints._owner import Owner
-from holdfast.errors import CorruptStoreError, StorageError, StoreUnavailableError
+from holdfast.errors import CorruptStoreError, StorageError
 from holdfast.ports import BranchInfo, JournalStore, Mark, Row, RunInfo, Snapshot
 
-_DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_BLOB = re.compile(rb'"\$blob(?:\+json)?"\s*:\s*"([0-9a-f]{64})"')  # as `BlobWriter` names them
 _NOBODY = Owner("", 0, "")
 
 
@@ -114,21 +114,12 @@ def _unowned(definition: bytes) -> bytes:
 async def _blobs(
     store: JournalStore, info: RunInfo, snapshot: Snapshot | None, rows: Iterable[Row]
 ) -> dict[str, bytes]:
-    """The large values whose hashes are spelled out anywhere; not every hash that somebody wrote is one of a value."""
+    """The large values that are named by their hashes. Raises StorageError if one is gone, CorruptStoreError if it is damaged."""
     places = [info.definition, snapshot.data if snapshot else b""]
     places += [part for row in rows for part in (row.payload, row.delta or b"")]
-    digests = sorted({found.decode() for place in places for found in _DIGEST.findall(place)})
-    blobs = {digest: value for digest in digests if (value := await _blob(store, digest)) is not None}
+    digests = sorted({found.decode() for place in places for found in _BLOB.findall(place)})
+    blobs = {digest: await store.blob(digest) for digest in digests}
     for digest, value in blobs.items():
         if digest_of(value) != digest:
             raise CorruptStoreError(f"the stored value {digest} does not have the content that its hash says")
     return blobs
-
-
-async def _blob(store: JournalStore, digest: str) -> bytes | None:
-    try:
-        return await store.blob(digest)
-    except (StoreUnavailableError, CorruptStoreError):
-        raise
-    except StorageError:
-        return None

@@ -23,7 +23,6 @@ class Story:
     def __init__(self, root_run_id: str | None = None) -> None:
         self.store = MemoryStore()
         self.root = root_run_id or new_id()
-        self._sessions: dict[str, Session] = {}
         self._heads = {"main": 0}
         self._last: dict[str, str | None] = {"main": None}
 
@@ -32,7 +31,7 @@ class Story:
         head = self._heads[branch]
         seq = self._heads[branch] = head + rows
         value = f"large value of {self.root} {branch} {seq}".encode()
-        payload = b'{"large":"%b"}' % digest_of(value).encode()
+        payload = b'{"large":{"$blob":"%b"}}' % digest_of(value).encode()
         fields = {"at_us": NOW + seq, "parent_id": self._last[branch], "branch": branch, "root_run_id": self.root}
         mark = make_mark(seq, **(fields | changes))
         self._last[branch] = mark.id
@@ -77,7 +76,7 @@ def told(document: bytes) -> tuple[Any, ...]:
 
 def write_for_ever(provider: CheckpointProvider) -> None:
     """For a process that is to be killed: write large documents, and say each one's id once it is written."""
-    stories = asyncio.run(_long_stories(40))
+    stories = asyncio.run(_long_stories(14))
     for mark, document in stories:
         provider.write(document)
         os.write(1, mark.id.encode() + b"\n")

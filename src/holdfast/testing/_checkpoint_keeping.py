@@ -121,6 +121,8 @@ class KeepingConformance(CheckpointSuite):
             await story.fork("b", base, b'{"state":"edited"}')
             await story.fork("c", base)
             marks = [base, await story.go(branch="b"), await story.go(branch="c")]
+            await story.fork("d", marks[2])
+            marks.append(await story.go(branch="d"))
             for mark in marks:
                 provider.write(await story.document(mark))
             for mark in marks:
