@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.checkpoints import RetentionPolicy, collect, plan_collection, split_marks
-from holdfast.ports import Batch, JournalStore, Mark
+from holdfast.checkpoints import RetentionPolicy, collect, plan_collection
+from holdfast.ports import Batch, JournalStore
 from holdfast.runs import RunStatus
 from holdfast.stores import MemoryStore
 from holdfast.testing._journal_base import make_info, make_row, open_run
@@ -108,29 +108,3 @@ async def test_a_plan_removes_nothing_and_says_what_it_would_free() -> None:
         assert ([one.id for one in planned.removed], planned.size) == (["a"], 100)
         assert await left(store) == {"a", "b"}
         assert (await plan_collection(store, UNBOUND, now_us=NOW)).removed == ()
-
-
-# -- checkpoints ---------------------------------------------------------------------------------------------------
-
-
-def marks(*places: tuple[str, int]) -> list[Mark]:
-    return [Mark(f"{branch}{seq}", seq, NOW - (10 - seq) * DAY, "manual", branch) for branch, seq in places]
-
-
-@pytest.mark.parametrize(
-    ("keep", "days", "staying"),
-    [
-        (1, None, {"main4", "b3"}),
-        (2, None, {"main4", "main2", "b3"}),
-        (None, 7, {"main4", "b3"}),
-        (None, 0, set()),
-        (1, 8, {"main4", "main2", "b3"}),
-        (0, None, set()),
-    ],
-)
-def test_the_newest_of_each_branch_and_the_young_stay(keep: int | None, days: int | None, staying: set[str]) -> None:
-    all_marks = marks(("main", 1), ("main", 2), ("b", 3), ("main", 4))
-    age = timedelta(days=days) if days is not None else None
-    stay, go = split_marks(all_marks, keep=keep, max_age=age, now_us=NOW)
-    assert {mark.id for mark in stay} == staying
-    assert {mark.id for mark in go} == {mark.id for mark in all_marks} - staying

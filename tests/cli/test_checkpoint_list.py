@@ -240,7 +240,7 @@ def test_a_damaged_store_is_an_error_in_a_sentence_and_a_traceback_with_debug(tm
     assert "Traceback" in nowhere("--debug", "checkpoint", "list", "--store", "bad.db").stderr
 
 
-@pytest.mark.parametrize("command", ["list", "show", "diff", "fork", "resume", "prune"])
+@pytest.mark.parametrize("command", ["list", "show", "diff", "fork", "resume", "prune", "export", "import"])
 def test_every_command_has_help_with_an_example(recorded: Project, command: str) -> None:
     done = recorded("checkpoint", command, "--help")
     assert done.returncode == 0

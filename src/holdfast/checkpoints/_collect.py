@@ -1,19 +1,18 @@
-"""Retention: which checkpoints and which runs may go, and letting them go.
+"""Retention: which runs may go, and letting them go.
 
 What can still be gone on with stays: a run that is held, running, waiting or paused is never touched, whatever the bounds say.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Literal
 
 from msgspec import Struct
 
 from holdfast.errors import RunBusyError
-from holdfast.ports import JournalStore, Mark, RunInfo
+from holdfast.ports import JournalStore, RunInfo
 from holdfast.runs import RunStatus
 
 EVERYTHING = 2**62
@@ -119,22 +118,3 @@ def _over_bounds(
 def _before(max_age: timedelta | None, now_us: int) -> int:
     """What is older than this is too old."""
     return 0 if max_age is None else now_us - max_age // timedelta(microseconds=1)
-
-
-def split_marks(
-    marks: Iterable[Mark], *, keep: int | None, max_age: timedelta | None, now_us: int
-) -> tuple[list[Mark], list[Mark]]:
-    """The checkpoints of a run that stay, and those that go: beyond the newest `keep` of their branch, and too old.
-
-    What one of the two bounds keeps, stays; a bound that is None keeps nothing.
-    """
-    by_branch: dict[str, list[Mark]] = defaultdict(list)
-    for mark in sorted(marks, key=lambda mark: (mark.seq, mark.at_us), reverse=True):
-        by_branch[mark.branch].append(mark)
-    oldest = now_us + 1 if max_age is None else _before(max_age, now_us)
-    staying: list[Mark] = []
-    going: list[Mark] = []
-    for found in by_branch.values():
-        for place, mark in enumerate(found):
-            (staying if mark.at_us >= oldest or place < (keep or 0) else going).append(mark)
-    return staying, going

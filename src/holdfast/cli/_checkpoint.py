@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from holdfast.cli._help import DryRunOption, JsonOption, StoreOption, examples
-from holdfast.cli._stores import open_store
-
-if TYPE_CHECKING:
-    from holdfast.cli._checkpoint_runs import Outcome
+from holdfast.cli._outcome import Outcome
+from holdfast.cli._stores import make_store, open_store
 
 app = typer.Typer(
     help="Look at checkpoints, compare them, branch off, go on from one, clean up.\n\n"
@@ -171,7 +169,8 @@ def prune(
 ) -> None:
     """Drop old checkpoints. Runs stay, and so does all that a branch stands on or a resume needs.
 
-    With both --keep and --older-than, what either of them keeps stays.
+    With both --keep and --older-than, what either of them keeps stays. While a run keeps any, it keeps the last of each branch
+    and those where a branch left another.
     """
     from holdfast.cli import _checkpoint_prune as pruning
     from holdfast.cli._terminal import echo_json, parse_duration
@@ -184,6 +183,44 @@ def prune(
         echo_json(pruning.prune_data(plan, freed))
     else:
         typer.echo("\n".join(pruning.prune_lines(plan, freed)))
+
+
+@app.command(
+    epilog=examples(
+        "holdfast checkpoint export 4f1c09ab order.json",
+        "holdfast checkpoint export 4f1c09ab - | ssh host tee order.json",
+    )
+)
+def export(
+    checkpoint: IdArgument,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; - is stdout.")],
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Write a checkpoint to a file that another machine can import: all that it stands on, for its owner's eyes only."""
+    from holdfast.cli._checkpoint_files import export_to
+
+    with open_store(store) as opened:
+        outcome = export_to(opened, checkpoint, file)
+    if outcome.data:
+        _leave(outcome, as_json)
+
+
+@app.command("import", epilog=examples("holdfast checkpoint import order.json"))
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What export wrote; - is stdin.")],
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="Put it at the beginning of a new branch.")
+    ] = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Put a checkpoint that was exported into the store, to look at it or to go on from it."""
+    from holdfast.cli._checkpoint_files import import_from
+
+    with make_store(store) as opened:
+        outcome = import_from(opened, file, branch)
+    _leave(outcome, as_json)
 
 
 def _leave(outcome: Outcome, as_json: bool) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.checkpoints import find_run, split_marks
+from holdfast.checkpoints import find_run, select_old
 from holdfast.cli._terminal import printable, show_size
 from holdfast.errors import UsageError
 from holdfast.ports import JournalStore, Mark
@@ -29,12 +29,11 @@ async def plan_prune(
     if keep is None and max_age is None:
         raise UsageError("say what may go: --keep N, --older-than AGE, or both")
     root = (await find_run(store, run)).root_run_id if run is not None else None
-    plan = PrunePlan([], [])
-    for marks in _by_run(await store.marks(root, limit=EVERYTHING)).values():
-        staying, going = split_marks(marks, keep=keep, max_age=max_age, now_us=now_us)
-        plan.staying.extend(staying)
-        plan.going.extend(going)
-    return plan
+    before_us = None if max_age is None else now_us - max_age // timedelta(microseconds=1)
+    marks = await store.marks(root, limit=EVERYTHING)
+    going = select_old(marks, keep, before_us)
+    gone = {mark.id for mark in going}
+    return PrunePlan(going, [mark for mark in marks if mark.id not in gone])
 
 
 async def carry_out(store: JournalStore, plan: PrunePlan) -> int:

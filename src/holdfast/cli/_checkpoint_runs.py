@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
-
 from holdfast.checkpoints import CheckpointConfig, Found, find, fork_checkpoint, made_by, restore
 from holdfast.cli._checkpoint_data import mark_data
 from holdfast.cli._checkpoint_edits import Edits
+from holdfast.cli._outcome import Outcome
 from holdfast.cli._terminal import printable, shorten, width
 from holdfast.errors import GraphChangedError, HoldfastError, RunFailedError, UsageError
 from holdfast.flow import Flow, Pending
@@ -24,14 +23,6 @@ from holdfast.serde import to_plain
 
 FlowClass = type[Flow[Any]]
 EXIT_CODES = {"failed": 1, "cancelled": 4, "waiting": 5, "paused": 5}
-
-
-class Outcome(Struct, frozen=True):
-    """What a command did: as data, as text, as an exit code."""
-
-    data: dict[str, Any]
-    lines: list[str]
-    exit_code: int = 0
 
 
 def fork_only(store: JournalStore, checkpoint: str, branch: str, edits: Edits, flow: str | None) -> Outcome:
