@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from holdfast.checkpoints._browse import Found
 from holdfast.checkpoints._log import HOLD_US
 from holdfast.checkpoints._restore import Restored, definition_of, restore
 from holdfast.deltas import Delta, Shadow, encode_plain
-from holdfast.errors import UsageError
+from holdfast.errors import RunBusyError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent
 from holdfast.ids import IdFactory
 from holdfast.ports import Batch, JournalStore, Mark, Row, RunInfo, Session
@@ -29,19 +27,19 @@ async def fork_checkpoint(
     if not branch.strip() or not branch.isprintable():
         raise UsageError(f"{branch!r} cannot be the name of a branch; choose one that can be printed")
     restored = await restore(store, found.id)
+    row = _fork_row(found, restored, branch, state, now_us, ids)
+    mark = _mark_of(row, restored, branch, ids())
     owner, start = ids(), _free_from(found.run, now_us)
 
-    async def take(info: RunInfo, branch: str) -> Session:
-        return await store.open(info, branch=branch, owner=owner, now_us=start, hold_until_us=start + HOLD_US)
+    async def take(branch: str) -> Session:
+        return await store.open(found.run, branch=branch, owner=owner, now_us=start, hold_until_us=start + HOLD_US)
 
-    session = await take(found.run, restored.branch)  # first of all: a busy run is left as it is
+    session = await take(restored.branch)  # before anything changes: a busy run is left as it is
     try:
         root = found.run.root_run_id
         await store.fork(root, branch=branch, parent=restored.branch, at_seq=restored.seq, now_us=now_us)
-        session = await take(replace(found.run, status=_status_of_fork(found.run)), branch)
-        row = _fork_row(found, restored, branch, state, now_us, ids)
-        mark = _mark_of(row, restored, branch, ids())
-        await store.append(Batch(session, (row,), marks=(mark,)))
+        session = await take(branch)
+        await store.append(Batch(session, (row,), marks=(mark,), status=_status_of_fork(found.run)))
     finally:
         await store.close_session(session)
     return mark
@@ -54,8 +52,11 @@ def _mark_of(row: Row, restored: Restored, branch: str, mark_id: str) -> Mark:
 
 
 def _free_from(info: RunInfo, now_us: int) -> int:
-    """When the run can be taken: a hold that a dead process left need not be waited for."""
-    return max(now_us, info.held_until_us + 1) if definition_of(info).owner.is_dead() else now_us
+    """When the run can be taken: a hold that a dead process left need not be waited for, that of a live one never ends."""
+    owner = definition_of(info).owner
+    if info.held_until_us and info.status == RunStatus.RUNNING and owner.is_another_alive():
+        raise RunBusyError(f"run {info.root_run_id} is held by process {owner.pid}, which is alive; wait for it to end")
+    return max(now_us, info.held_until_us + 1) if owner.is_dead() else now_us
 
 
 def _status_of_fork(info: RunInfo) -> str:
