@@ -35,7 +35,7 @@ FlowOption = Annotated[
 )
 def list_(
     run: RunOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many; with --tree, so many runs.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many; with --tree, so many runs.")] = 50,
     tree: Annotated[bool, typer.Option("--tree", help="Show runs with their branches.")] = False,
     as_json: JsonOption = False,
     store: StoreOption = None,

@@ -29,7 +29,7 @@ class RetentionPolicy(Struct, frozen=True):
     """since a run was last written to"""
     max_runs: int | None = 10_000
     """that have ended"""
-    max_bytes: int | None = 10 * 1024**3
+    max_bytes: int | None = 10 * 10**9
     """of all runs together"""
 
 
