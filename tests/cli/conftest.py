@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.shop import Checkout, Slow
+from tests.cli.shop import Asking, Checkout, Slow
 from tests.cli.support import Project, new_project
 
 from holdfast import Runtime
@@ -15,13 +15,13 @@ from holdfast.stores import SqliteStore
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A completed checkout, one that failed at its last step, and a slow flow that failed. Only to look at."""
+    """A completed checkout, and three flows that failed: one that asks, another checkout, a slow one. Only to look at."""
     project = new_project(tmp_path_factory.mktemp("project"))
     with Runtime() as runtime, SqliteStore(project.database) as store, pytest.MonkeyPatch.context() as patch:
         config = CheckpointConfig(store)
         Checkout(checkpoint=config, runtime=runtime).kickoff()
         patch.setenv("BROKEN", "1")
-        for cls in (Checkout, Slow):
+        for cls in (Asking, Checkout, Slow):
             with pytest.raises(ConnectionError):
                 cls(checkpoint=config, runtime=runtime).kickoff()
     return project

@@ -63,6 +63,20 @@ class Slow(Flow[Order]):
         threading.Event().wait()
 
 
+class Asking(Flow[Order]):
+    """Breaks first; gone on with, it asks a question."""
+
+    @start()
+    def begin(self) -> str:
+        return "begun"
+
+    @listen(begin)
+    def confirm(self) -> str:
+        if os.environ.get("BROKEN"):
+            raise ConnectionError("not now")
+        return f"they said {self.ask('send it?')}"
+
+
 class Picky(Checkout):
     """Cannot be made without an argument."""
 

@@ -35,11 +35,11 @@ class Project:
         inherited = {name: value for name, value in os.environ.items() if name not in ("HOLDFAST_HOME", "COLUMNS")}
         return {**inherited, "TERM": "xterm-256color", **variables}
 
-    def __call__(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run it in a pipe."""
+    def __call__(self, *arguments: str, given: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run it in a pipe, with that on stdin."""
         return subprocess.run(
             [*COMMAND, *arguments], cwd=self.folder, env=self.environment(**variables),
-            capture_output=True, text=True, timeout=40, check=False,
+            input=given, capture_output=True, text=True, timeout=40, check=False,
         )  # fmt: skip
 
     def json(self, *arguments: str, **variables: str) -> Any:

@@ -123,6 +123,19 @@ def test_ctrl_c_leaves_a_resumed_run_that_can_be_resumed_again(project: Project)
     assert (info.status, info.held_until_us) == ("running", 0)  # nobody holds it: it can be resumed at once
 
 
+def test_a_run_that_asks_waits_when_nobody_is_there_and_takes_an_answer_from_a_pipe(project: Project) -> None:
+    [begun] = marks(project, "failed", "Asking")
+    resume = ("checkpoint", "resume", begun["run_id"], "--flow", "shop:Asking", "--json")
+    waiting = project(*resume)
+    assert waiting.returncode == 5
+    told = {"run_id": begun["run_id"], "status": "waiting", "result": None, "questions": ["send it?"]}
+    assert json.loads(waiting.stdout) == told
+    assert project.json("gc", "--max-age", "0s")["removed"]
+    answered = project(*resume, given="yes\n")
+    assert answered.returncode == 0
+    assert json.loads(answered.stdout)["result"] == "they said yes"
+
+
 # -- fork ----------------------------------------------------------------------------------------------------------
 
 
@@ -214,16 +227,16 @@ def test_prune_keeps_the_newest_of_each_branch(project: Project) -> None:
     assert project.json("checkpoint", "list") == before
     done = project.json("checkpoint", "prune", "--keep", "1")
     assert planned["dropped"] == done["dropped"]
-    assert (done["kept"], done["dry_run"], planned["dry_run"]) == (3, False, True)
+    assert (done["kept"], done["dry_run"], planned["dry_run"]) == (4, False, True)
     left = project.json("checkpoint", "list")
-    assert [one["subject"] for one in left] == ["begin", "check", "ship"]
+    assert [one["subject"] for one in left] == ["begin", "check", "begin", "ship"]
     assert project.json("checkpoint", "resume", left[1]["id"], "--flow", "shop:Checkout")["status"] == "completed"
 
 
 def test_prune_by_age_and_of_one_run(project: Project) -> None:
     ship = marks(project, "completed")[-1]
     done = project("checkpoint", "prune", "--older-than", "1h")
-    assert done.stdout == "dropped 0 checkpoints, 8 stay; 0 B freed\n"
+    assert done.stdout == "dropped 0 checkpoints, 9 stay; 0 B freed\n"
     done = project("checkpoint", "prune", "--older-than", "0s", "--run", ship["id"])
     assert done.stdout == "dropped 4 checkpoints, 0 stay; 0 B freed\n"
 
@@ -238,12 +251,12 @@ def test_prune_must_be_told_what_may_go(project: Project) -> None:
 def test_gc_deletes_what_is_over_the_bounds_and_says_so(project: Project) -> None:
     completed = marks(project, "completed")[0]["run_id"]
     assert project.json("gc") == {"removed": [], "busy": [], "size": 0, "dry_run": False}
-    planned = project.json("gc", "--max-runs", "2", "--dry-run")
+    planned = project.json("gc", "--max-runs", "3", "--dry-run")
     assert [(one["id"], one["bound"], one["status"]) for one in planned["removed"]] == [
         (completed, "runs", "completed")
     ]
     assert run_of(project, completed) is not None
-    done = project("gc", "--max-runs", "2")
+    done = project("gc", "--max-runs", "3")
     assert done.stdout.splitlines()[-1].startswith("deleted 1 run, ")
     assert run_of(project, completed) is None
     assert project.json("gc", "--max-age", "0s")["size"] > 0

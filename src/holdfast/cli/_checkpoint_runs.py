@@ -15,10 +15,11 @@ from holdfast.cli._checkpoint_data import mark_data
 from holdfast.cli._checkpoint_edits import Edits
 from holdfast.cli._outcome import Outcome
 from holdfast.cli._terminal import printable, shorten, width
-from holdfast.errors import GraphChangedError, HoldfastError, RunFailedError, UsageError
+from holdfast.errors import AnswerPendingError, GraphChangedError, HoldfastError, RunFailedError, UsageError
 from holdfast.flow import Flow, Pending
+from holdfast.human import ConsoleProvider
 from holdfast.ids import new_id
-from holdfast.ports import JournalStore, RunInfo
+from holdfast.ports import HumanRequest, JournalStore, RunInfo
 from holdfast.serde import to_plain
 
 FlowClass = type[Flow[Any]]
@@ -63,9 +64,22 @@ def resume_run(store: JournalStore, checkpoint: str, flow: str | None) -> Outcom
 
 def _made(make: Callable[[], Flow[Any]]) -> Flow[Any]:
     try:
-        return make()
+        flow = make()
     except TypeError as error:
         raise UsageError(f"this flow cannot be made without arguments ({error}); go on with it from Python") from error
+    if isinstance(flow.human, ConsoleProvider):
+        flow.human = PatientConsole()
+    return flow
+
+
+class PatientConsole(ConsoleProvider):
+    """Asks whoever sits at the terminal, or the pipe; once that has ended, the run waits for its answer."""
+
+    def request(self, request: HumanRequest) -> str:
+        try:
+            return super().request(request)
+        except UsageError as error:
+            raise AnswerPendingError from error
 
 
 def _run(store: JournalStore, found: Found, kickoff: Callable[[], Any]) -> Outcome:
