@@ -87,6 +87,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "HOLD_US",
     "Asked",
     "Change",
     "CheckpointConfig",
@@ -96,7 +97,6 @@ __all__ = [
     "Difference",
     "Fold",
     "Found",
-    "HOLD_US",
     "JournalProvider",
     "Journalling",
     "JsonProvider",
