@@ -12,9 +12,12 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import typer
 
+from holdfast.cli._main import app as cli_app
 from holdfast.events._base import BaseEvent
 from holdfast.events.families import FAMILIES, WHERE
 from holdfast.runs import MEANINGS, TRANSITIONS
@@ -125,10 +128,72 @@ def performance_page() -> str:
     )
 
 
+def cli_page() -> str:
+    """Every command with its arguments and options."""
+    root: Any = typer.main.get_command(cli_app)
+    codes = [
+        ("0", "it went well"),
+        ("1", "it failed"),
+        ("2", "the command line made no sense"),
+        ("3", "something is not set up: no project, no store"),
+        ("4", "the run was cancelled"),
+        ("5", "the run waits for something, or is paused"),
+        ("130", "it was interrupted"),
+    ]
+    parts = [
+        NOTE,
+        "# The command line",
+        "With `--json` there is JSON on stdout and nothing else; errors go to stderr, in one sentence. On a terminal there is "
+        "colour, in a pipe there is none. `holdfast --debug …` shows tracebacks.",
+        table(("exit code", "meaning"), codes),
+    ]
+    for name, command in _commands(root, "holdfast"):
+        parts += _command_parts(name, command)
+    return "\n\n".join(parts) + "\n"
+
+
+def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """A command and all below it; a group that only holds others is left out."""
+    if hasattr(command, "commands"):
+        for below in command.commands.values():
+            yield from _commands(below, f"{name} {below.name}")
+    else:
+        yield name, command
+
+
+def _command_parts(name: str, command: Any) -> Iterator[str]:
+    wanted = [one for one in command.params if one.name != "help"]
+    arguments = " ".join(_argument(one) for one in wanted if one.param_type_name == "argument")
+    yield f"## {name}"
+    yield f"`{name} {arguments}`".replace(" `", "`")
+    yield inspect.cleandoc(command.help or "")
+    rows = [(f"`{_flags(one)}`", one.help or "", _default(one)) for one in wanted]
+    yield table(("", "meaning", "default"), rows)
+    if command.epilog:
+        yield "```\n" + "\n".join(line for line in command.epilog.split("\n\n")[1:]) + "\n```"
+
+
+def _argument(one: Any) -> str:
+    return str(one.metavar) if one.required else f"[{one.metavar or one.name.upper()}]"
+
+
+def _flags(one: Any) -> str:
+    if one.param_type_name == "argument":
+        return str(one.metavar or one.name.upper())
+    return " ".join((", ".join(one.opts), one.metavar or "")).strip()
+
+
+def _default(one: Any) -> str:
+    if one.required:
+        return "required"
+    return "" if one.default in (None, False, []) else f"`{one.default}`"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/run-statuses.md": statuses_page,
     "docs/reference/performance.md": performance_page,
     "docs/reference/events.md": events_page,
+    "docs/reference/cli.md": cli_page,
 }
 
 

@@ -1,6 +1,6 @@
 """Checkpoints: runs written down as they go, and taken up again where they were.
 
-Documents and providers are imported on first use, so that a program pays only for the storage it has.
+What looks at checkpoints, and documents and providers, are imported on first use, so that a program pays only for what it has.
 """
 
 from __future__ import annotations
@@ -26,47 +26,113 @@ from holdfast.checkpoints._restore import (
 from holdfast.checkpoints._source import Source, Where, source_of
 
 if TYPE_CHECKING:
+    from holdfast.checkpoints._browse import Details as Details
+    from holdfast.checkpoints._browse import Found as Found
+    from holdfast.checkpoints._browse import Listed as Listed
+    from holdfast.checkpoints._browse import RunTree as RunTree
+    from holdfast.checkpoints._browse import StepRecord as StepRecord
+    from holdfast.checkpoints._browse import describe as describe
+    from holdfast.checkpoints._browse import find as find
+    from holdfast.checkpoints._browse import find_run as find_run
+    from holdfast.checkpoints._browse import list_checkpoints as list_checkpoints
+    from holdfast.checkpoints._browse import list_trees as list_trees
+    from holdfast.checkpoints._browse import made_by as made_by
+    from holdfast.checkpoints._browse import short_ids as short_ids
+    from holdfast.checkpoints._diff import Change as Change
+    from holdfast.checkpoints._diff import Difference as Difference
+    from holdfast.checkpoints._diff import compare_checkpoints as compare_checkpoints
     from holdfast.checkpoints._export import export_checkpoint as export_checkpoint
+    from holdfast.checkpoints._forking import fork_checkpoint as fork_checkpoint
     from holdfast.checkpoints._import import import_checkpoint as import_checkpoint
     from holdfast.checkpoints._provider_journal import JournalProvider as JournalProvider
     from holdfast.checkpoints._provider_json import JsonProvider as JsonProvider
     from holdfast.checkpoints._provider_postgres import PostgresProvider as PostgresProvider
     from holdfast.checkpoints._provider_sqlite import SqliteProvider as SqliteProvider
+    from holdfast.checkpoints._pruning import select_old as select_old
+    from holdfast.checkpoints._retention import Collected as Collected
+    from holdfast.checkpoints._retention import Removed as Removed
+    from holdfast.checkpoints._retention import RetentionPolicy as RetentionPolicy
+    from holdfast.checkpoints._retention import collect as collect
+    from holdfast.checkpoints._retention import plan_collection as plan_collection
 
 _WHERE = {
+    "Change": "_diff",
+    "Collected": "_retention",
+    "Details": "_browse",
+    "Difference": "_diff",
+    "Found": "_browse",
     "JournalProvider": "_provider_journal",
     "JsonProvider": "_provider_json",
+    "Listed": "_browse",
     "PostgresProvider": "_provider_postgres",
+    "Removed": "_retention",
+    "RetentionPolicy": "_retention",
+    "RunTree": "_browse",
     "SqliteProvider": "_provider_sqlite",
+    "StepRecord": "_browse",
+    "collect": "_retention",
+    "compare_checkpoints": "_diff",
+    "describe": "_browse",
     "export_checkpoint": "_export",
+    "find": "_browse",
+    "find_run": "_browse",
+    "fork_checkpoint": "_forking",
     "import_checkpoint": "_import",
+    "list_checkpoints": "_browse",
+    "list_trees": "_browse",
+    "made_by": "_browse",
+    "plan_collection": "_retention",
+    "select_old": "_pruning",
+    "short_ids": "_browse",
 }
 
 __all__ = [
     "HOLD_US",
     "Asked",
+    "Change",
     "CheckpointConfig",
+    "Collected",
     "Definition",
+    "Details",
+    "Difference",
     "Fold",
+    "Found",
     "JournalProvider",
     "Journalling",
     "JsonProvider",
+    "Listed",
     "Place",
     "PostgresProvider",
     "Progress",
+    "Removed",
     "Restored",
+    "RetentionPolicy",
     "RunLog",
+    "RunTree",
     "Source",
     "SqliteProvider",
+    "StepRecord",
     "Where",
     "all_results",
+    "collect",
+    "compare_checkpoints",
     "completed_steps",
     "definition_of",
+    "describe",
     "export_checkpoint",
+    "find",
+    "find_run",
     "fold_upto",
+    "fork_checkpoint",
     "import_checkpoint",
+    "list_checkpoints",
+    "list_trees",
     "locate",
+    "made_by",
+    "plan_collection",
     "restore",
+    "select_old",
+    "short_ids",
     "source_of",
 ]
 

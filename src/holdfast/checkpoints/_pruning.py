@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TypeVar
 
 from holdfast.errors import UsageError
-from holdfast.ports import CheckpointInfo
+from holdfast.ports import CheckpointInfo, Mark
+
+M = TypeVar("M", CheckpointInfo, Mark)
+"""A checkpoint as a provider lists it, or as a journal has it."""
 
 
-def newest_first(infos: Iterable[CheckpointInfo]) -> list[CheckpointInfo]:
+def newest_first(infos: Iterable[M]) -> list[M]:
     return sorted(infos, key=lambda info: (info.at_us, info.id), reverse=True)
 
 
@@ -21,16 +25,16 @@ def check_asked(keep: int | None, before_us: int | None) -> None:
         raise UsageError(f"keep must not be negative, and is {keep}")
 
 
-def select_old(infos: Iterable[CheckpointInfo], keep: int | None, before_us: int | None) -> list[CheckpointInfo]:
+def select_old(infos: Iterable[M], keep: int | None, before_us: int | None) -> list[M]:
     """What a prune drops. `keep` and `before_us` as `CheckpointProvider.prune` says."""
-    runs: dict[str, list[CheckpointInfo]] = defaultdict(list)
+    runs: dict[str, list[M]] = defaultdict(list)
     for info in newest_first(infos):
         runs[info.root_run_id].append(info)
     return [info for run in runs.values() for info in _old_of_run(run, keep, before_us)]
 
 
-def _old_of_run(run: list[CheckpointInfo], keep: int | None, before_us: int | None) -> list[CheckpointInfo]:
-    branches: dict[str, list[CheckpointInfo]] = defaultdict(list)
+def _old_of_run(run: list[M], keep: int | None, before_us: int | None) -> list[M]:
+    branches: dict[str, list[M]] = defaultdict(list)
     for info in run:
         branches[info.branch].append(info)
     kept = {
@@ -45,7 +49,7 @@ def _old_of_run(run: list[CheckpointInfo], keep: int | None, before_us: int | No
     return [info for info in run if info.id not in kept]
 
 
-def _left_at(run: list[CheckpointInfo]) -> set[str]:
+def _left_at(run: list[M]) -> set[str]:
     """Where branches left others: parents that are on another branch."""
     branches = {info.id: info.branch for info in run}
     pairs = [(info.parent_id, info.branch) for info in run if info.parent_id is not None]

@@ -15,7 +15,7 @@ from holdfast.events import BaseEvent, event_classes
 
 def events(
     tag: Annotated[
-        str | None, typer.Argument(help="Show one event type with its fields, such as task_completed.")
+        str | None, typer.Argument(metavar="TYPE", help="Show one event type with its fields, such as task_completed.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated, Any
@@ -9,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 import holdfast
-from holdfast.cli import _events
-from holdfast.errors import HoldfastError
+from holdfast.cli import _checkpoint, _events, _gc
+from holdfast.errors import ConfigurationError, HoldfastError, RunCancelledError, UsageError
 
 app = typer.Typer(
     name="holdfast",
@@ -19,8 +20,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(_checkpoint.app, name="checkpoint")
+app.command("gc", epilog=_gc.EPILOG)(_gc.gc)
 app.command("events")(_events.events)
 
+EXIT_CODES: dict[type[HoldfastError], int] = {UsageError: 2, ConfigurationError: 3, RunCancelledError: 4}
+"""The rest is 1."""
 USAGE_ERROR: Any = typer.BadParameter.__bases__[0]  # typer brings its own click, and does not export this one
 
 
@@ -42,8 +47,14 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 ok, 1 failed, 2 usage, 130 interrupted."""
+    """Run the command line.
+
+    Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 cancelled, 5 waiting or paused, 130 interrupted.
+    """
     code: Any
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what an encoding lacks must not end a command
     try:
         code = app(standalone_mode=False)
     except USAGE_ERROR as error:
@@ -52,7 +63,7 @@ def main() -> None:
     except HoldfastError as error:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
-        code = _complain(str(error))
+        code = _complain(error)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except SystemExit as leaving:
@@ -65,6 +76,7 @@ def _reader_left() -> bool:
     return type(sys.stdout).__name__ == "PacifyFlushWrapper"
 
 
-def _complain(message: str) -> int:
+def _complain(error: HoldfastError) -> int:
+    message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(error))
     typer.secho(f"holdfast: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
-    return 1
+    return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)

@@ -207,6 +207,11 @@ class JournalStore(Protocol):
         """The branches of a run, `main` first."""
         ...
 
+    async def size(self, root_run_id: str) -> int:
+        """How many bytes a run takes: its rows, its snapshots, and the large values it listed, also those that others
+        share. 0 for one that is not there."""
+        ...
+
     # -- changing shape --------------------------------------------------------------------------------------------
 
     async def fork(self, root_run_id: str, *, branch: str, parent: str, at_seq: int, now_us: int) -> BranchInfo:

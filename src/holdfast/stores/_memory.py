@@ -39,6 +39,11 @@ class _Journal:
     def positions(self) -> dict[str, list[int]]:
         return {name: list(branch.snapshots) for name, branch in self.branches.items()}
 
+    def size(self) -> int:
+        rows = (row for branch in self.branches.values() for row in branch.rows.values())
+        snapshots = (snapshot for branch in self.branches.values() for snapshot in branch.snapshots.values())
+        return sum(len(row.payload) + len(row.delta or b"") for row in rows) + sum(len(s.data) for s in snapshots)
+
     def mentions(self, digest: bytes) -> bool:
         if digest in self.info.definition:
             return True
@@ -233,6 +238,14 @@ class MemoryStore(Closing):
             self._check_open()
             journal = self._journals.get(root_run_id)
             return list(journal.infos().values()) if journal else []
+
+    async def size(self, root_run_id: str) -> int:
+        with self._lock:
+            self._check_open()
+            journal = self._journals.get(root_run_id)
+            if journal is None:
+                return 0
+            return journal.size() + sum(len(self._blobs[digest]) for digest in journal.digests)
 
     # -- changing shape --------------------------------------------------------------------------------------------
 

@@ -99,6 +99,9 @@ class PostgresStore(Closing):
         known = await self._engine.call(partial(reads.branches, root_run_id=root_run_id))
         return list(known.infos.values())
 
+    async def size(self, root_run_id: str) -> int:
+        return await self._engine.call(partial(reads.size, root_run_id=root_run_id))
+
     # -- changing shape --------------------------------------------------------------------------------------------
 
     async def fork(self, root_run_id: str, *, branch: str, parent: str, at_seq: int, now_us: int) -> BranchInfo:

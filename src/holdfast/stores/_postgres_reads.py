@@ -68,6 +68,11 @@ async def marks(connection: Any, root_run_id: str | None, limit: int) -> list[Ma
     return [Mark(*values) for values in await connection.fetch(SQL["marks"], root_run_id, limit)]
 
 
+async def size(connection: Any, root_run_id: str) -> int:
+    total: int = await connection.fetchval(SQL["size_run"], root_run_id)
+    return total
+
+
 async def snapshots(connection: Any, known: rules.Branches) -> dict[str, list[int]]:
     """Where the snapshots of each branch are."""
     return {name: [seq for (seq,) in await connection.fetch(SQL["snapshots"], key)] for name, key in known.keys.items()}

@@ -80,6 +80,11 @@ def marks(connection: Connection, root_run_id: str | None, limit: int) -> list[M
     return [to_mark(values) for values in connection.execute(SQL["marks_of_run"], (pack(root_run_id), limit))]
 
 
+def size(connection: Connection, root_run_id: str) -> int:
+    (total,) = connection.execute(SQL["size_run"], {"id": pack(root_run_id)}).fetchone()
+    return int(total)
+
+
 def snapshots(connection: Connection, known: rules.Branches) -> dict[str, list[int]]:
     """Where the snapshots of each branch are."""
     return {name: [seq for (seq,) in connection.execute(SQL["snapshots"], (key,))] for name, key in known.keys.items()}

@@ -261,3 +261,17 @@ class ShapeConformance(JournalSuite):
                 await store.delete(session.root_run_id, now_us=NOW + 10 * SECOND - 1)
             assert await positions(store, session) == [1]
             await store.delete(session.root_run_id, now_us=NOW + 10 * SECOND)
+
+    async def test_the_size_of_a_run_is_that_of_its_rows_snapshots_and_large_values_on_every_branch(self) -> None:
+        async with self.opened() as store:
+            assert await store.size("none") == 0
+            main = await open_run(store)
+            assert await store.size(main.root_run_id) == 0
+            rows = make_rows(1, 3, payload=b"p" * 10, delta=b"d" * 5)
+            await store.append(Batch(main, rows, snapshot=Snapshot(3, b"s" * 100)))
+            b = await fork_and_open(store, main, "b", 2)
+            await store.append(Batch(b, make_rows(3, 3, payload=b"p" * 10), blobs=(("digest", b"v" * 1000),)))
+            other = await open_run(store)
+            await store.append(Batch(other, make_rows(1, 1, payload=b"p" * 7), blobs=(("digest", b"v" * 1000),)))
+            assert await store.size(main.root_run_id) == 3 * 15 + 100 + 10 + 1000
+            assert await store.size(other.root_run_id) == 7 + 1000

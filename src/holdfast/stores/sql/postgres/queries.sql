@@ -121,6 +121,16 @@ SELECT mark.id, mark.seq, mark.at_us, mark.trigger, branch.name, run.id, mark.pa
 FROM mark JOIN branch ON branch.key = mark.branch JOIN run ON run.key = branch.run
 WHERE $1::text IS NULL OR run.id = $1 ORDER BY mark.at_us DESC, mark.key DESC LIMIT $2;
 
+-- name: size_run
+SELECT (
+    coalesce((SELECT sum(length(payload) + coalesce(length(delta), 0))
+              FROM run JOIN branch ON branch.run = run.key JOIN event ON event.branch = branch.key WHERE run.id = $1), 0)
+    + coalesce((SELECT sum(length(data))
+                FROM run JOIN branch ON branch.run = run.key JOIN snapshot ON snapshot.branch = branch.key WHERE run.id = $1), 0)
+    + coalesce((SELECT sum(length(data))
+                FROM run JOIN blob_use ON blob_use.run = run.key JOIN blob ON blob.digest = blob_use.digest WHERE run.id = $1), 0)
+)::bigint;
+
 -- name: count_events
 SELECT count(*) FROM event WHERE branch = $1 AND seq > $2 AND seq <= $3;
 

@@ -117,6 +117,16 @@ SELECT mark.id, mark.seq, mark.at_us, mark.trigger, branch.name, run.id, mark.pa
 FROM run JOIN branch ON branch.run = run.key JOIN mark ON mark.branch = branch.key
 WHERE run.id = ? ORDER BY mark.at_us DESC, mark.id DESC LIMIT ?;
 
+-- name: size_run
+SELECT
+    ifnull((SELECT sum(length(payload) + ifnull(length(delta), 0))
+            FROM run JOIN branch ON branch.run = run.key
+                JOIN event ON event.key > branch.key << 32 AND event.key < (branch.key + 1) << 32 WHERE run.id = :id), 0)
+    + ifnull((SELECT sum(length(data))
+              FROM run JOIN branch ON branch.run = run.key JOIN snapshot ON snapshot.branch = branch.key WHERE run.id = :id), 0)
+    + ifnull((SELECT sum(length(data))
+              FROM run JOIN blob_use ON blob_use.run = run.key JOIN blob ON blob.key = blob_use.blob WHERE run.id = :id), 0);
+
 -- name: add_branch
 INSERT INTO branch (run, name, parent, fork_seq, floor, created_us) VALUES (?, ?, ?, ?, ?, ?);
 

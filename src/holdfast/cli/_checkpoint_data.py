@@ -1,0 +1,93 @@
+"""Checkpoints as data, for `--json` and for pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.checkpoints import Change, Details, Difference, Found, Listed, RunTree
+from holdfast.cli._terminal import iso_time
+from holdfast.deltas import locate
+from holdfast.ports import BranchInfo, Mark
+
+
+def listed_data(one: Listed) -> dict[str, Any]:
+    """A checkpoint of a list."""
+    mark, run = one.mark, one.run
+    return {
+        "id": mark.id,
+        "run_id": run.root_run_id,
+        "run": run.name,
+        "branch": mark.branch,
+        "trigger": mark.trigger,
+        "subject": one.subject,
+        "position": mark.seq,
+        "size": mark.size,
+        "at": iso_time(mark.at_us),
+        "parent_id": mark.parent_id,
+        "status": run.status,
+    }
+
+
+def tree_data(tree: RunTree) -> dict[str, Any]:
+    """A run with its branches."""
+    return {
+        "run_id": tree.run.root_run_id,
+        "run": tree.run.name,
+        "status": tree.run.status,
+        "updated": iso_time(tree.run.updated_us),
+        "branches": [_branch_data(branch, tree.checkpoints) for branch in tree.branches],
+    }
+
+
+def _branch_data(branch: BranchInfo, checkpoints: Iterable[Listed]) -> dict[str, Any]:
+    return {
+        "name": branch.name,
+        "parent": branch.parent,
+        "from": branch.fork_seq,
+        "head": branch.head,
+        "checkpoints": [listed_data(one) for one in checkpoints if one.mark.branch == branch.name],
+    }
+
+
+def mark_data(mark: Mark) -> dict[str, Any]:
+    """A checkpoint by itself."""
+    return {"id": mark.id, "run_id": mark.root_run_id, "branch": mark.branch, "position": mark.seq}
+
+
+def details_data(details: Details) -> dict[str, Any]:
+    """Everything about a checkpoint."""
+    found = details.found
+    about = (
+        listed_data(Listed(found.mark, found.run, details.subject))
+        if found.mark is not None
+        else {"id": found.id, "run_id": found.id, "run": found.run.name, "branch": details.branch,
+              "position": details.seq, "status": found.run.status}
+    )  # fmt: skip
+    steps = [
+        {"step": step.key, "status": step.status, "attempts": step.attempts, "result": step.result,
+         "route": step.route, "error": step.error}
+        for step in details.steps
+    ]  # fmt: skip
+    more = {"head": details.head, "program": details.made_by, "state": details.state, "steps": steps}
+    return about | more | {"usage": details.usage}
+
+
+def difference_data(a: Found, b: Found, found: Difference) -> dict[str, Any]:
+    """What differs between two checkpoints."""
+    return {
+        "a": a.id,
+        "b": b.id,
+        "state": [_change_data(change) for change in found.state],
+        "steps": {"only_a": list(found.only_a), "only_b": list(found.only_b)},
+        "results": [{"step": key, "before": before, "after": after} for key, before, after in found.results],
+    }
+
+
+def _change_data(change: Change) -> dict[str, Any]:
+    told: dict[str, Any] = {"kind": change.kind, "path": locate(change.path)}
+    if change.kind != "added":
+        told["before"] = change.before
+    if change.kind != "removed":
+        told["after"] = change.after
+    return told
