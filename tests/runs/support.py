@@ -67,6 +67,8 @@ class NotedChannel:
 class NotedJournal:
     """A journal that notes the ends it is given."""
 
+    state = None
+
     def __init__(self, notes: list[str], hook: Hook = nothing) -> None:
         self.recorded: list[str] = []
         self._notes = notes

@@ -12,6 +12,7 @@ from holdfast.checkpoints._config import CheckpointConfig
 from holdfast.checkpoints._definition import Definition
 from holdfast.checkpoints._fold import Asked, Fold, Progress
 from holdfast.checkpoints._log import HOLD_US, RunLog
+from holdfast.checkpoints._loose import LooseLog
 from holdfast.checkpoints._open import Journalling
 from holdfast.checkpoints._restore import (
     Place,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoints._provider_postgres import PostgresProvider as PostgresProvider
     from holdfast.checkpoints._provider_sqlite import SqliteProvider as SqliteProvider
     from holdfast.checkpoints._pruning import select_old as select_old
+    from holdfast.checkpoints._reading import read_state as read_state
     from holdfast.checkpoints._retention import Collected as Collected
     from holdfast.checkpoints._retention import Removed as Removed
     from holdfast.checkpoints._retention import RetentionPolicy as RetentionPolicy
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoints._retention import plan_collection as plan_collection
 
 _WHERE = {
+    "read_state": "_reading",
     "Change": "_diff",
     "Collected": "_retention",
     "Details": "_browse",
@@ -101,6 +104,7 @@ __all__ = [
     "Journalling",
     "JsonProvider",
     "Listed",
+    "LooseLog",
     "Place",
     "PostgresProvider",
     "Progress",
@@ -130,6 +134,7 @@ __all__ = [
     "locate",
     "made_by",
     "plan_collection",
+    "read_state",
     "restore",
     "select_old",
     "short_ids",

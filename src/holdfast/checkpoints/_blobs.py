@@ -7,13 +7,14 @@ like it is escaped by the codec (`$dict`), so the two are never confused.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import StorageError
-from holdfast.ports import JournalStore, Row
+from holdfast.ports import Row
 
 LARGE = 16_384
 _TEXT, _JSON = "$blob", "$blob+json"
@@ -65,8 +66,8 @@ def _kept(kind: str, content: bytes) -> tuple[Any, dict[str, bytes]]:
 class BlobReader:
     """Puts large values back. Remembers none: a run may have many."""
 
-    def __init__(self, store: JournalStore) -> None:
-        self._store = store
+    def __init__(self, blob: Callable[[str], Awaitable[bytes]]) -> None:
+        self._blob = blob
 
     async def resolve_row(self, row: Row) -> Row:
         """A row with its large values in place."""
@@ -95,7 +96,7 @@ class BlobReader:
         return {key: await self._grown(item) for key, item in value.items()}
 
     async def _fetch(self, digest: str) -> bytes:
-        content = await self._store.blob(digest)
+        content = await self._blob(digest)
         if hashlib.sha256(content).hexdigest() != digest:
             raise StorageError(f"the stored value {digest} is damaged: its content does not have that hash")
         return content

@@ -220,7 +220,7 @@ async def describe(store: JournalStore, found: Found) -> Details:
 
 async def _told(store: JournalStore, restored: Restored) -> tuple[dict[str, StepRecord], Counter[str]]:
     """What the rows up to a position tell of steps and of usage; of pruned rows, what a step may still be given."""
-    root, blobs = restored.info.root_run_id, BlobReader(store)
+    root, blobs = restored.info.root_run_id, BlobReader(store.blob)
     steps: dict[str, StepRecord] = {}
     usage: Counter[str] = Counter()
     async for row in store.read(root, branch=restored.branch, upto=restored.seq):

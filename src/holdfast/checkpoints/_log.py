@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from holdfast.checkpoints._behind import WriteBehind
 from holdfast.checkpoints._blobs import BlobWriter
 from holdfast.checkpoints._config import Durability
+from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._fold import Fold, Progress
+from holdfast.checkpoints._live import RecordedTree, Unstored, live_document
 from holdfast.checkpoints._marks import Marking
 from holdfast.checkpoints._rows import row_of
 from holdfast.checkpoints._snapshots import Snapshots
@@ -22,6 +24,7 @@ from holdfast.clock import Clock
 from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
 from holdfast.events._base import BaseEvent
+from holdfast.events._state import RuntimeState
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
 from holdfast.ports import Batch, JournalStore, Mark, Row, Session
@@ -29,10 +32,11 @@ from holdfast.threads import LoopThread
 
 log = get_logger("checkpoints")
 HOLD_US = 60_000_000  # how long a session is held when its hold is renewed
+SHOWN = 1_000  # events of a tree that handlers are shown
 BEHIND = 1_000  # rows not yet written at which a run that is written down asynchronously waits for its disk
 
 
-class RunLog:
+class RunLog(RecordedTree):
     """Takes down the durable events of a tree as they are stamped, and commits them when a step is about to begin.
 
     With `durability="step"` a step's result is on disk before the next one begins; with `"async"` it is handed over and written
@@ -82,6 +86,10 @@ class RunLog:
         self._beat: Future[None] | None = None
         self._held_until = 0
         self._behind: WriteBehind | None = None
+        self._in_flight: Batch | None = None
+        self.state = RuntimeState(max_events=SHOWN, branch=session.branch, parent_id=last_mark, is_spilled=True)
+        """What handlers are shown of the tree: its newest events. The others are in the journal."""
+        self.state.keep_tree(session.root_run_id, self)
 
     # -- taking down -----------------------------------------------------------------------------------------------
 
@@ -197,11 +205,13 @@ class RunLog:
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:
+            hold = self._renewal()
             rows, self._rows = self._rows, []
             marks, self._marks = self._marks, []
             blobs = self._blobs.take_all()
-        hold = self._renewal()
-        return Batch(self.session, tuple(rows), blobs, marks=tuple(marks), status=status, hold_until_us=hold)
+        batch = Batch(self.session, tuple(rows), blobs, marks=tuple(marks), status=status, hold_until_us=hold)
+        self._in_flight = batch
+        return batch
 
     def _stored(self, batch: Batch) -> None:
         if self._snapshots is not None:
@@ -219,6 +229,18 @@ class RunLog:
         except Exception as error:
             self._marking.fail(batch.marks, error)
             raise
+
+    # -- documents -------------------------------------------------------------------------------------------------
+
+    async def document(self) -> Document:
+        """The tree as it is now, what is not stored yet included."""
+        with self._lock:
+            flying = self._in_flight
+            rows = [*(flying.rows if flying is not None else ()), *self._rows]
+            blobs = {**dict(flying.blobs if flying is not None else ()), **self._blobs.taken}
+            now, session = self._clock.time_ns() // 1000, self.session
+            mark = Mark(self._new_id(), self._seq, now, "manual", session.branch, session.root_run_id, self._last_mark)
+        return await live_document(self.store, Unstored(mark, rows, blobs))
 
     # -- holding on ------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Journalling(Struct, frozen=True):
     ids: IdFactory
     loop_thread: LoopThread
     tell: Tell
+    log_type: type[RunLog] = RunLog
 
     @property
     def store(self) -> JournalStore:
@@ -94,7 +95,7 @@ class Journalling(Struct, frozen=True):
         async def fold_here(seq: int) -> Any:
             return await fold_upto(store, Place(info, branch, seq), graph)
 
-        log = RunLog(
+        log = self.log_type(
             store,
             session,
             self.clock,

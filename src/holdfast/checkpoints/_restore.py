@@ -88,7 +88,7 @@ async def restore(store: JournalStore, checkpoint: str, graph: Graph | None = No
 async def fold_upto(store: JournalStore, place: Place, graph: Graph) -> Fold:
     """What the journal amounts to at a place."""
     root_run_id = place.info.root_run_id
-    blobs = BlobReader(store)
+    blobs = BlobReader(store.blob)
     fold = Fold(root_run_id, graph)
     snapshot = await store.last_snapshot(root_run_id, branch=place.branch, upto=place.upto)
     if snapshot is not None:
@@ -102,7 +102,7 @@ async def completed_steps(store: JournalStore, restored: Restored) -> AsyncItera
     """The recorded events of executions that completed, in order: to be shown to listeners again."""
     place = Place(restored.info, restored.branch, restored.seq)
     openers = {row.started_event_id async for row in _rows(store, place, MethodExecutionFinishedEvent.type)}
-    blobs, previous = BlobReader(store), None
+    blobs, previous = BlobReader(store.blob), None
     async for row in _rows(store, place, MethodExecutionStartedEvent.type, MethodExecutionFinishedEvent.type):
         if row.type == MethodExecutionFinishedEvent.type or row.event_id in openers:
             yield event_of(await blobs.resolve_row(row), restored.info.root_run_id, previous)
@@ -112,7 +112,7 @@ async def completed_steps(store: JournalStore, restored: Restored) -> AsyncItera
 async def all_results(store: JournalStore, run_id: str, branch: str, upto: int | None = None) -> list[tuple[str, Any]]:
     """Every result of a root run's steps with its execution key, in the order they completed."""
     place = await locate(store, run_id)
-    blobs, found = BlobReader(store), []
+    blobs, found = BlobReader(store.blob), []
     async for row in _rows(store, replace(place, branch=branch, upto=upto), MethodExecutionFinishedEvent.type):
         event = event_of(await blobs.resolve_row(row), run_id, None)
         if row.run_id == run_id and isinstance(event, MethodExecutionFinishedEvent):

@@ -23,7 +23,7 @@ from holdfast.events._recording import Recording
 from holdfast.events._stamping import place
 from holdfast.events._state import RuntimeState
 from holdfast.ids import IdFactory, new_id
-from holdfast.ports import Entity
+from holdfast.ports import Entity, Recorded
 from holdfast.threads import LoopThread, done_here
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -193,6 +193,14 @@ class EventBus:
         """Drop what was recorded, events and entities. Recording stays armed; journals are not touched."""
         with self._inside.lock:
             self._inside.recording.state = None
+
+    def keep_tree(self, root_run_id: str, tree: Recorded) -> None:
+        """Let what the bus records be able to write a run tree into a file."""
+        with self._inside.lock:
+            recording = self._inside.recording
+            if recording.armed:
+                recording.state = recording.state or RuntimeState()
+                recording.state.keep_tree(root_run_id, tree)
 
     # -- emitting --------------------------------------------------------------------------------------------------
 

@@ -11,12 +11,15 @@ import msgspec
 from msgspec import Struct
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
+from holdfast import stores
 from holdfast.checkpoints import (
     CheckpointConfig,
     Journalling,
+    LooseLog,
     Progress,
     Restored,
     RunLog,
+    Source,
     Where,
     all_results,
     completed_steps,
@@ -98,6 +101,24 @@ async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, 
     return Opening(
         log, ref.run_id, ref, restored.fold.root, shown, branch=log.session.branch, restored_from=source.checkpoint
     )
+
+
+async def open_recorded(flow: Flow[Any], runtime: Any, plan: Plan) -> Opening:
+    """Start a journal in memory for a flow whose bus records, so that `RuntimeState.checkpoint` can write it into a file."""
+    config = CheckpointConfig(stores.MemoryStore(), on_events=())
+    journalling = Journalling(
+        config,
+        Source(config.store),
+        runtime.clock,
+        runtime.new_id,
+        runtime.loop_thread,
+        lambda event_type, payload: None,
+        LooseLog,
+    )
+    run_id = runtime.new_id()
+    log = await journalling.begin(run_id, flow.graph(), made_by_of(type(flow)))
+    runtime.event_bus.keep_tree(run_id, log)
+    return Opening(log, run_id)
 
 
 async def _shown(store: JournalStore, restored: Restored, runtime: Any) -> list[BaseEvent]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from holdfast.checkpoints import Progress, Restored, RunLog
+from holdfast.checkpoints import LooseLog, Progress, Restored, RunLog
 from holdfast.context import Position, Scope
 from holdfast.deltas import Shadow, fields_of
 from holdfast.errors import AnswerPendingError
@@ -187,8 +187,11 @@ class Kickoff:
             state = self._saving.reload(state, self._plan.inputs)
         state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
         conflict = self._flow.on_state_conflict
+        give_up = self._log.give_up if isinstance(self._log, LooseLog) else None
         kept = {key: msgspec.convert(told["changes"], Changes) for key, told in self._conflicts().items()}
-        return SharedState(state, run_id=run.id, on_conflict=conflict, shadow=shadow, rebuild=rebuild, kept=kept)
+        return SharedState(
+            state, run_id=run.id, on_conflict=conflict, shadow=shadow, rebuild=rebuild, give_up=give_up, kept=kept
+        )
 
     def _revealed(self, run: Run, progress: Progress) -> dict[str, Any]:
         """The stored state with its secrets. Raises AnswerPendingError if one is missing."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import RunFailedError
-from holdfast.flow._durable import Opening, Plan, open_inside, open_journal, waited_for
+from holdfast.flow._durable import Opening, Plan, open_inside, open_journal, open_recorded, waited_for
 from holdfast.flow._kickoff import Kickoff
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 def launch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
     """Run a flow as planned, from plain code."""
     opening = _opened_inside(runtime)
-    if opening is None and flow.checkpoint is not None:
-        opening = waited_for(runtime, open_journal(flow, flow.checkpoint, runtime, plan))
+    if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
+        opening = waited_for(runtime, opener)
     kickoff = Kickoff(flow, plan, opening)
     if kickoff.is_over:
         return kickoff.recall()
@@ -32,8 +33,8 @@ def launch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
 async def alaunch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
     """`launch` for coroutines."""
     opening = _opened_inside(runtime)
-    if opening is None and flow.checkpoint is not None:
-        opening = await open_journal(flow, flow.checkpoint, runtime, plan)
+    if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
+        opening = await opener
     kickoff = Kickoff(flow, plan, opening)
     if kickoff.is_over:
         return kickoff.recall()
@@ -45,6 +46,15 @@ async def alaunch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
     finally:
         if (left := _left_open(opening)) is not None:
             await left.log.close()
+
+
+def _opener(flow: Flow[Any], runtime: Any, plan: Plan) -> Coroutine[Any, Any, Opening] | None:
+    """What opens the journal of a run that is at the top of its tree, if it has one."""
+    if flow.checkpoint is not None:
+        return open_journal(flow, flow.checkpoint, runtime, plan)
+    if runtime.event_bus.is_recording and runtime.current_run() is None:
+        return open_recorded(flow, runtime, plan)
+    return None
 
 
 def _opened_inside(runtime: Any) -> Opening | None:

@@ -64,8 +64,11 @@ class SharedState:
         shadow: Shadow | None = None,
         rebuild: Callable[[Any, dict[str, Any]], Any] | None = None,
         kept: Mapping[str, Changes] | None = None,
+        give_up: Callable[[NotStorableError], None] | None = None,
     ) -> None:
         self._state = state
+        self._give_up = give_up
+        """What is told that something cannot be stored, if that is not to fail the step."""
         self._rebuild = rebuild
         """Makes a state like another one from its plain form."""
         self._kept = dict(kept or {})
@@ -136,7 +139,16 @@ class SharedState:
 
     def changes(self) -> Delta | None:
         """What was committed since this was last asked; None if nobody keeps track."""
-        return self._shadow.diff(fields_of(self._state)) if self._shadow is not None else None
+        if self._shadow is None:
+            return None
+        try:
+            return self._shadow.diff(fields_of(self._state))
+        except NotStorableError as error:
+            if self._give_up is None:
+                raise
+            self._shadow = None
+            self._give_up(error)
+            return None
 
     def leave(self, key: str) -> Delta | None:
         """A step completed: what it changed is committed. Raises StateConflictError if that cannot be put together.

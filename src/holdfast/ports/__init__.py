@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.ports._checkpoints import CheckpointInfo, CheckpointProvider
-from holdfast.ports._core import Channel, DefaultRuntime, Entity, Journal, Lease
+from holdfast.ports._core import Channel, DefaultRuntime, Entity, Journal, Lease, Recorded
 from holdfast.ports._human import HumanProvider, HumanRequest
 from holdfast.ports._journal import (
     Batch,
@@ -32,6 +32,7 @@ __all__ = [
     "JournalStore",
     "Lease",
     "Mark",
+    "Recorded",
     "Row",
     "RunInfo",
     "Session",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
@@ -44,8 +45,23 @@ class Channel(Protocol):
         ...
 
 
+class Recorded(Protocol):
+    """A run tree that can be written into a file, from which another machine takes it up."""
+
+    def checkpoint(self, directory: str | os.PathLike[str], branch: str | None = None) -> str:
+        """Write it into a file in a directory, and say where."""
+        ...
+
+    async def acheckpoint(self, directory: str | os.PathLike[str], branch: str | None = None) -> str:
+        """`checkpoint`, without blocking the loop."""
+        ...
+
+
 class Journal(Protocol):
     """A run tree's way into its store, as far as runs need it."""
+
+    state: Any
+    """The `RuntimeState` that handlers are shown; None if there is none."""
 
     def record(self, event: Any) -> None:
         """Take down a durable event of the tree, in the order they are stamped. Must be quick: the bus waits."""

@@ -119,7 +119,7 @@ class Run:
             parent=parent.outlet if parent else None,
             loop=loop,
             entity=entity or RunEntity(self.id, name),
-            state=RuntimeState() if record else None,
+            state=RuntimeState() if record else journal.state if journal is not None else None,
             log=journal,
             sequence=resume.sequence if resume else 0,
         )

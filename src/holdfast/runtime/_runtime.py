@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import importlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -18,6 +20,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.context import Forks, current_run_id, is_async_callable
 from holdfast.errors import AlreadyFinishedError, RuntimeClosedError, SyncInAsyncError, UsageError
 from holdfast.events._bus import EventBus
+from holdfast.events._state import RuntimeState
 from holdfast.home import find_home, make_home, store_path
 from holdfast.ids import IdFactory, new_id
 from holdfast.ports import Entity, Journal, JournalStore
@@ -166,6 +169,12 @@ class Runtime:
             if self._store is None:
                 self._store = self._own_store = stores.SqliteStore(store_path(find_home() or make_home()))
             return self._store
+
+    def read_checkpoint(self, where: str | os.PathLike[str]) -> RuntimeState:
+        """What a checkpoint recorded: a file, or an id in this runtime's store. `RuntimeState.from_checkpoint` calls this."""
+        checkpoints = importlib.import_module("holdfast.checkpoints")  # a bare runtime does without
+        state: RuntimeState = checkpoints.read_state(where, lambda: self.store)
+        return state
 
     # -- what lives ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,70 @@
+"""Checkpoints of a run that is going on, as documents: what is stored of it, and what is not yet."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec.structs import replace
+
+from holdfast.checkpoints._document import Document, decode_document, encode_document
+from holdfast.checkpoints._export import export_checkpoint
+from holdfast.checkpoints._provider_json import JsonProvider
+from holdfast.events._base import BaseEvent
+from holdfast.ports import JournalStore, Mark, Row
+
+
+class Unstored:
+    """What a log has taken down and not yet stored, at one moment."""
+
+    def __init__(self, mark: Mark, rows: list[Row], blobs: dict[str, bytes]) -> None:
+        self.mark = mark
+        self.rows = rows
+        self.blobs = blobs
+
+
+async def live_document(store: JournalStore, unstored: Unstored) -> Document:
+    """A document of a run at the position of the mark."""
+    stored = decode_document(await export_checkpoint(store, unstored.mark.root_run_id))
+    mark, upto = unstored.mark, stored.mark.seq
+    rows = [row for row in stored.rows if row.seq <= mark.seq]
+    rows += [row for row in unstored.rows if upto < row.seq <= mark.seq]
+    branches = (*stored.branches[:-1], replace(stored.branches[-1], head=mark.seq))
+    blobs = {**stored.blobs, **unstored.blobs}
+    return replace(stored, mark=mark, rows=tuple(rows), branches=branches, blobs=blobs)
+
+
+class RecordedTree:
+    """What `RuntimeState` writes into files: a run tree as a document."""
+
+    async def document(self) -> Document:
+        """The tree as it is now. Raises StorageError if something in it cannot be stored."""
+        raise NotImplementedError
+
+    async def acheckpoint(self, directory: str | os.PathLike[str], branch: str | None = None) -> str:
+        """Write it into a file in a directory, and say where; on a branch of its own if that is given."""
+        document = await self.document()
+        if branch is not None and branch != document.mark.branch:
+            document = document.on_branch(branch, document.mark.at_us)
+        return await JsonProvider(directory).awrite(encode_document(document))
+
+    def checkpoint(self, directory: str | os.PathLike[str], branch: str | None = None) -> str:
+        """`acheckpoint`, blocking. In a thread of its own, since the caller may stand in any loop."""
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, self.acheckpoint(directory, branch)).result()
+
+
+class DocumentTree(RecordedTree):
+    """A tree that was read from a document."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    async def document(self) -> Document:
+        return self._document
+
+
+def is_speaker(event: BaseEvent) -> bool:
+    """Whether an event names who it comes from."""
+    return event.source_type is not None and event.source_id is not None

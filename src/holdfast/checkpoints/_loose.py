@@ -1,0 +1,45 @@
+"""The log of a run that is recorded because its bus records: in memory, and giving up sooner than failing the run."""
+
+from __future__ import annotations
+
+from holdfast.checkpoints._document import Document
+from holdfast.checkpoints._log import RunLog
+from holdfast.deltas import Delta
+from holdfast.errors import NotStorableError, StorageError
+from holdfast.events._base import BaseEvent
+
+MOST = 20_000
+
+
+class LooseLog(RunLog):
+    """A `RunLog` that nobody asked to be durable: what cannot be stored ends the log, not the run."""
+
+    problem: StorageError | None = None
+    """Why there can be no checkpoint of this run."""
+
+    def record(self, event: BaseEvent) -> None:
+        if self.problem is not None:
+            return
+        if self._seq >= MOST:
+            self.give_up(
+                StorageError(f"the run has more than {MOST} events, too many to keep: give it a CheckpointConfig")
+            )
+            return
+        try:
+            super().record(event)
+        except NotStorableError as error:
+            self.give_up(error)
+
+    def carry(self, delta: Delta | None) -> None:
+        if self.problem is None:
+            super().carry(delta)
+
+    def give_up(self, error: StorageError) -> None:
+        """Keep no more of this run."""
+        self.problem = error
+        self._rows.clear()
+
+    async def document(self) -> Document:
+        if self.problem is not None:
+            raise self.problem
+        return await super().document()

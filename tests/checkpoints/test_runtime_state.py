@@ -1,0 +1,174 @@
+"""`RuntimeState` writes the run it records into a file, and reads one back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import CheckpointConfig, Flow, FlowState, Runtime, RuntimeState, listen, or_, router, start
+from holdfast.errors import NotStorableError, StorageError, UsageError
+from holdfast.events import FlowStartedEvent, MethodExecutionFinishedEvent
+from holdfast.stores import SqliteStore
+
+
+class Sum(FlowState):
+    total: int = 0
+
+
+class Adds(Flow[Sum]):
+    calls: list[str] = []  # noqa: RUF012 - emptied by each test
+
+    @start()
+    def one(self) -> str:
+        self.calls.append("one")
+        self.state.total += 1
+        return "x" * 20_000  # large enough for a blob
+
+    @listen(one)
+    async def two(self) -> int:
+        self.calls.append("two")
+        self.state.total += 2
+        return self.state.total
+
+    @listen(two)
+    def three(self, given: int) -> int:
+        self.calls.append("three")
+        self.state.total += 4
+        return self.state.total
+
+
+@pytest.fixture(autouse=True)
+def no_calls() -> None:
+    Adds.calls.clear()
+
+
+class Writes:
+    """A handler that writes a file when a method of a name is finished."""
+
+    def __init__(self, directory: Path, method: str) -> None:
+        self.directory = directory
+        self.method = method
+        self.files: list[str] = []
+        self.entities: list[int] = []
+
+    def __call__(self, source: object, event: MethodExecutionFinishedEvent, state: RuntimeState | None) -> None:
+        assert state is not None
+        if event.method_name == self.method:
+            self.files.append(state.checkpoint(self.directory))
+            self.entities.append(len(state.root))
+
+
+@pytest.mark.parametrize("method", ["one", "two", "three"])
+@pytest.mark.parametrize("armed", ["bus", "run"])
+def test_s1_2_a_handler_writes_the_run_as_it_is_at_its_event(
+    tmp_path: Path, runtime: Runtime, method: str, armed: str
+) -> None:
+    writes = Writes(tmp_path / "files", method)
+    runtime.event_bus.on(MethodExecutionFinishedEvent)(writes)
+    with SqliteStore(tmp_path / "journal.db") as store:
+        if armed == "bus":
+            runtime.event_bus.enable_recording()
+            assert Adds(runtime=runtime).kickoff() == 7
+        else:
+            assert Adds(runtime=runtime, checkpoint=CheckpointConfig(store)).kickoff() == 7
+    [file] = writes.files
+    assert writes.entities == [1]
+    done = {"one": 1, "two": 2, "three": 3}[method]
+    Adds.calls.clear()
+    with Runtime() as other, SqliteStore(tmp_path / "other.db") as there:
+        flow = Adds.from_checkpoint(Path(file), checkpoint=CheckpointConfig(there), runtime=other)
+        assert flow.state.total == [1, 3, 7][done - 1]  # as it was then, not later
+        assert len(flow.method_outputs) == done
+        assert flow.kickoff() == 7
+        assert Adds.calls == ["one", "two", "three"][done:]
+
+
+async def test_s1_2_acheckpoint_is_the_async_twin(tmp_path: Path, runtime: Runtime) -> None:
+    files: list[str] = []
+
+    @runtime.event_bus.on(MethodExecutionFinishedEvent)
+    async def write(source: object, event: MethodExecutionFinishedEvent, state: RuntimeState) -> None:
+        files.append(await state.acheckpoint(tmp_path))
+
+    runtime.event_bus.enable_recording()
+    assert await Adds(runtime=runtime).akickoff() == 7
+    assert len(files) == 3
+    for file in files:
+        assert json.loads(await asyncio.to_thread(Path(file).read_bytes))["run"]["name"] == "Adds"
+
+
+def test_s1_2_a_file_read_back_has_events_entities_branch_and_parent(tmp_path: Path, runtime: Runtime) -> None:
+    runtime.event_bus.enable_recording()
+    Adds(runtime=runtime).kickoff()
+    state = runtime.event_bus.runtime_state
+    assert state is not None
+    file = state.checkpoint(tmp_path)
+    back = RuntimeState.from_checkpoint(file)
+    assert list(back.event_record.nodes) == list(state.event_record.nodes)
+    assert [entity.entity_id for entity in back.root] == [entity.entity_id for entity in state.root]
+    assert back.branch == "main"
+    started = [node.event for node in back.event_record if isinstance(node.event, FlowStartedEvent)]
+    assert len(started) == 1
+    again = back.fork("what-if").checkpoint(tmp_path / "forked")
+    assert RuntimeState.from_checkpoint(again).branch == "what-if"
+    with pytest.raises(StorageError, match="cannot be read"):
+        RuntimeState.from_checkpoint(tmp_path / "no.json")
+
+
+def test_an_id_in_the_runtimes_store_is_read_too(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "journal.db") as store, Runtime(store=store) as runtime:
+        Adds(runtime=runtime, checkpoint=True).kickoff()
+        [run] = asyncio.run(store.runs())
+        assert len(runtime.read_checkpoint(run.root_run_id).event_record) > 6
+
+
+def test_a_record_without_a_run_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="enable_recording"):
+        RuntimeState().checkpoint(tmp_path)
+
+
+def test_s0_2_a_recorded_flow_may_hold_what_cannot_be_stored(tmp_path: Path, runtime: Runtime) -> None:
+    class Odd(Flow[dict[str, Any]]):
+        @start()
+        def one(self) -> object:
+            return object()
+
+        @listen(one)
+        def two(self) -> str:
+            self.state["odd"] = object()
+            return "done"
+
+    runtime.event_bus.enable_recording()
+    assert Odd(runtime=runtime).kickoff() == "done"
+    state = runtime.event_bus.runtime_state
+    assert state is not None
+    with pytest.raises(NotStorableError):
+        state.checkpoint(tmp_path)
+
+
+def test_s1_13_the_record_of_a_durable_run_is_bounded(tmp_path: Path, runtime: Runtime) -> None:
+    kept: list[int] = []
+
+    class Long(Flow[dict[str, Any]]):
+        max_method_calls = 2000
+
+        @start()
+        def begin(self) -> None: ...
+
+        @router(or_(begin, "again"))
+        def loop(self) -> str:
+            self.state["n"] = self.state.get("n", 0) + 1
+            return "again" if self.state["n"] < 800 else "done"
+
+    @runtime.event_bus.on(MethodExecutionFinishedEvent)
+    def note(source: object, event: MethodExecutionFinishedEvent, state: RuntimeState) -> None:
+        kept.append(len(state.event_record))
+
+    with SqliteStore(tmp_path / "journal.db") as store:
+        Long(runtime=runtime, checkpoint=CheckpointConfig(store, durability="exit")).kickoff()
+    assert len(kept) == 801
+    assert max(kept) == 1000
