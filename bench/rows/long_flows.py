@@ -13,15 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from bench._flows import Loop
 from bench._harness import BENCH, Row
-from bench.rows.flows import Loop
 from holdfast.checkpoints import CheckpointConfig
 from holdfast.stores import SqliteStore
 
 STEPS = 10_000
 SAMPLE = 1_000
 SETTLED = 4_000
-"""From here on memory should not grow: the pages that SQLite keeps are all there."""
+"""From here on memory should not grow, but for what happens once: the first heartbeat loads what it needs, 1.4 MB."""
 
 
 class Breaking(Loop):
@@ -81,15 +81,12 @@ def measure_memory() -> list[Row]:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=BENCH.parent, check=True, capture_output=True, text=True, timeout=110)
     samples = [sample for sample in json.loads(done.stdout) if sample[0] >= SETTLED]
-    steps, megabytes, blocks = (last - first for first, last in zip(samples[0], samples[-1], strict=True))
-    per_thousand = megabytes / steps * 1000
+    _, megabytes, blocks = (last - first for first, last in zip(samples[0], samples[-1], strict=True))
+    name = "gained by a durable run, steps 4,000 to 10,000"
     return [
-        Row(
-            "memory of a durable run, per 1,000 more steps", "MB", round(per_thousand, 3), limit=0.0, target="≤ 0.1 MB",
-            ok=per_thousand <= 0.1,
-        ),
-        Row("blocks of a durable run, per 1,000 more steps", "blocks", round(blocks / steps * 1000, 1), limit=0.0),
-    ]  # fmt: skip
+        Row(f"memory {name}", "MB", round(megabytes, 3), limit=0.0, target="≤ 2 MB", ok=megabytes <= 2),
+        Row(f"blocks {name}", "blocks", blocks, limit=0.0),
+    ]
 
 
 ROWS = {"resume": measure_resume, "memory": measure_memory}

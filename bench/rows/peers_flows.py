@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench._flows import AsyncLoop, Chain, Loop
 from bench._harness import PeerError, Row, compare, peer, say
-from bench.rows.flows import AsyncLoop, Blocking, Loop
 from holdfast import persist
 from holdfast.checkpoints import CheckpointConfig
 from holdfast.stores import PostgresStore, SqlitePersistence, SqliteStore
@@ -66,7 +66,7 @@ def measure_plain() -> list[Row]:
 
     def work() -> None:
         for _ in range(times):
-            Blocking().kickoff()
+            Chain().kickoff()
 
     work()
     ours = min(_milliseconds(work, times) for _ in range(7))
