@@ -83,6 +83,7 @@ def measure_durable() -> list[Row]:
         langgraph = _ask("langgraph", "durable", str(STEPS))
         journalled.append(_best_kickoff(lambda: Loop(checkpoint=config)))  # in between: a busy disk is so for all
         dbos = _ask("dbos", "durable", str(STEPS))
+        journalled.append(_best_kickoff(lambda: Loop(checkpoint=config)))
         with SqlitePersistence(folder / "states.db") as states:
             saved = persist(states)(type("Saved", (Loop,), {}))
             persisted = [_best_kickoff(saved)]
