@@ -227,6 +227,11 @@ class Noting(SqliteStore):
         super().__init__(path)
         self.noted: list[Batch] = []
 
+    def append_at_once(self, batch: Batch) -> bool:
+        if stored := super().append_at_once(batch):
+            self.noted.append(batch)
+        return stored
+
     async def append(self, batch: Batch) -> None:
         self.noted.append(batch)
         await super().append(batch)

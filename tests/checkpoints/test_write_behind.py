@@ -9,8 +9,10 @@ import pytest
 
 from holdfast import Flow, FlowState, listen, or_, router, start
 from holdfast.checkpoints import CheckpointConfig
+from holdfast.checkpoints._behind import WriteBehind
 from holdfast.errors import ClosedError, RunUnrecordedError
 from holdfast.stores import SqliteStore
+from holdfast.threads import LoopThread
 
 
 class Count(FlowState):
@@ -72,6 +74,28 @@ def test_steps_go_on_while_nothing_can_be_written(tmp_path: Path) -> None:
 
     with SqliteStore(tmp_path / "a.db") as store:
         assert written_to(Slow, store).kickoff() == 100
+
+
+def test_what_a_writing_met_is_raised_at_every_later_wake_and_nothing_is_written_any_more() -> None:
+    calls: list[int] = []
+
+    async def fail() -> None:
+        calls.append(1)
+        raise ClosedError("the store was closed")
+
+    async def nothing() -> None: ...
+
+    loop_thread = LoopThread()
+    try:
+        behind = WriteBehind(loop_thread, fail)
+        behind.wake()
+        loop_thread.submit(nothing()).result(5)  # the loop takes one after the other
+        for _ in range(2):
+            with pytest.raises(ClosedError):
+                behind.wake()
+        assert calls == [1]
+    finally:
+        loop_thread.stop()
 
 
 def test_a_journal_that_fails_ends_the_run_at_a_later_step(tmp_path: Path) -> None:

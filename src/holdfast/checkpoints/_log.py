@@ -196,12 +196,14 @@ class RunLog(RecordedTree):
             if self._rows or status is not None:
                 batch = self._batch(status)
                 with self._marked(batch):
-                    await _whole(self.store.append(batch))
+                    if not self.store.append_at_once(batch):
+                        await _whole(self.store.append(batch))
                 self._stored(batch)
                 if batch.marks and self._marking is not None:
                     await self._marking.end(batch.marks)
         finally:
             self._order.release()
+        await asyncio.sleep(0)  # whoever else is on this loop has a turn, whatever this run does
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:

@@ -103,7 +103,9 @@ class Publisher:
         quiet = outlet.quiet
         if outlet.version == self.version and event_type in quiet:
             return False
-        if outlet.is_recorded or self.recording.armed or self.plan(outlet, event_type) is not NOTHING:
+        if event_type.durable and (outlet.is_recorded or self.recording.armed):
+            return True
+        if self.plan(outlet, event_type) is not NOTHING:
             return True
         quiet.add(event_type)
         return False

@@ -158,6 +158,10 @@ class JournalStore(Protocol):
         """`append`, blocking."""
         ...
 
+    def append_at_once(self, batch: Batch) -> bool:
+        """Store a batch here if a loop can spare the time; False, with nothing stored, if not: `append` it. Raises as that does."""
+        ...
+
     async def close_session(self, session: Session) -> None:
         """Give up the hold. A session that was overtaken gives up nothing."""
         ...

@@ -114,21 +114,35 @@ class GroupWriter:
     async def write(self, work: Callable[[Any], T], *, alone: bool) -> T:
         """Wait until the work is committed. `alone`: nobody else is at work here, so it may be done on the spot."""
         pending = Pending(work)
-        if alone and self._smoothed < INLINE_SECONDS and self._turn.acquire(blocking=False):
-            try:
-                self._queue.append(pending)
-                if not self._commit_queued(patient=False):
-                    pending.waiter = Waiter()
-            finally:
-                self._turn.release()
-            if pending.waiter is None:
-                await asyncio.sleep(0)  # or "concurrent" runs would run one after another and never meet in a group
-                return pending.outcome()
-        else:
-            pending.waiter = Waiter()
-            self._queue.append(pending)
+        if alone and self._commit_at_once(pending):
+            await asyncio.sleep(0)  # or "concurrent" runs would run one after another and never meet in a group
+            return pending.outcome()
+        pending.waiter = Waiter()
+        self._queue.append(pending)
         self._ring()
         return await pending.waiter.wait()
+
+    def write_at_once(self, work: Callable[[Any], object]) -> bool:
+        """Commit the work here if nobody is in the way and commits are quick; False if not, and it is not queued either."""
+        pending = Pending(work)
+        if not self._commit_at_once(pending):
+            return False
+        pending.outcome()
+        return True
+
+    def _commit_at_once(self, pending: Pending[Any]) -> bool:
+        if self._smoothed >= INLINE_SECONDS or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self._queue.append(pending)
+            if self._commit_queued(patient=False):
+                return True
+            self._queue.remove(pending)
+        finally:
+            self._turn.release()
+        if self._queue:
+            self._ring()
+        return False
 
     def _commit_queued(self, *, patient: bool) -> bool:
         """Commit all that is queued now. False if it was put back, because somebody was in the way."""

@@ -110,6 +110,10 @@ class MemoryStore(Closing):
     async def append(self, batch: Batch) -> None:
         self.append_now(batch)
 
+    def append_at_once(self, batch: Batch) -> bool:
+        self.append_now(batch)
+        return True
+
     def append_now(self, batch: Batch) -> None:
         with self._lock:
             self._check_open()

@@ -53,6 +53,9 @@ class PostgresStore(Closing):
     async def append(self, batch: Batch) -> None:
         await self._engine.append(batch)
 
+    def append_at_once(self, batch: Batch) -> bool:
+        return False  # a way over the network is no matter of a moment
+
     def append_now(self, batch: Batch) -> None:
         self._engine.append_now(batch)
 

@@ -228,6 +228,16 @@ class SqliteStore(Closing):
             self._left(batch.session)
             raise
 
+    def append_at_once(self, batch: Batch) -> bool:
+        self._engine.check_open()
+        if len(self._sessions) > 1:
+            return False
+        try:
+            return self._engine.writer.write_at_once(self._append(batch))
+        except FencedError:
+            self._left(batch.session)
+            raise
+
     def append_now(self, batch: Batch) -> None:
         try:
             self._write_now(self._append(batch))

@@ -175,6 +175,16 @@ class WritingConformance(JournalSuite):
             assert await positions(store, session) == [1, 2, 3]
             await store.append(written(session, 4, 4))
 
+    async def test_appending_at_once_stores_all_of_a_batch_or_says_that_it_stored_nothing(self) -> None:
+        async with self.opened() as store:
+            session = await open_run(store)
+            stored = store.append_at_once(written(session, 1, 2))
+            assert await positions(store, session) == ([1, 2] if stored else [])
+            await store.close_session(session)
+            if stored:
+                with pytest.raises(FencedError):
+                    store.append_at_once(written(session, 3, 3))
+
     async def test_snapshots_and_marks_beyond_the_head_are_refused(self) -> None:
         async with self.opened() as store:
             session = await open_run(store)
