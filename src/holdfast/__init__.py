@@ -20,11 +20,15 @@ if sys.platform == "win32":
 
 if TYPE_CHECKING:
     from holdfast.checkpoints import CheckpointConfig as CheckpointConfig
+    from holdfast.checkpoints import JsonProvider as JsonProvider
+    from holdfast.checkpoints import PostgresProvider as PostgresProvider
+    from holdfast.checkpoints import SqliteProvider as SqliteProvider
     from holdfast.context import BoundExecutor as BoundExecutor
     from holdfast.context import bind as bind
     from holdfast.context import current_run_id as current_run_id
     from holdfast.context import is_replaying as is_replaying
     from holdfast.context import on_behalf_of as on_behalf_of
+    from holdfast.deltas import sensitive as sensitive
     from holdfast.events import BaseEvent as BaseEvent
     from holdfast.events import BaseEventListener as BaseEventListener
     from holdfast.events import Depends as Depends
@@ -64,25 +68,29 @@ _WHERE = {
     "Flow": "flow",
     "FlowState": "flow",
     "HumanFeedbackResult": "flow",
+    "JsonProvider": "checkpoints",
     "Pending": "flow",
-    "human_feedback": "flow",
+    "PostgresProvider": "checkpoints",
     "Run": "runs",
     "RunStatus": "runs",
     "Runtime": "runtime",
     "RuntimeState": "events",
+    "SqliteProvider": "checkpoints",
     "UnknownEvent": "events",
     "and_": "flow",
     "bind": "context",
     "current_run_id": "context",
     "default_runtime": "runtime",
+    "human_feedback": "flow",
     "is_replaying": "context",
     "listen": "flow",
+    "on_behalf_of": "context",
+    "on_signal": "events",
     "or_": "flow",
     "persist": "flow",
     "router": "flow",
+    "sensitive": "deltas",
     "start": "flow",
-    "on_behalf_of": "context",
-    "on_signal": "events",
     "watch_signals": "events",
 }
 
