@@ -322,3 +322,45 @@ def test_a_provider_may_raise_pending_by_itself(store: SqliteStore, runtime: Run
 
     pending = Review(human=Chat(), checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
     assert isinstance(pending, Pending)
+
+
+def test_a_flow_that_is_not_written_down_is_once_it_has_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Runtime() as runtime:
+        assert Review(human=Says("approved"), runtime=runtime).kickoff() == "hello / approved / hello"
+        assert not (tmp_path / ".holdfast").exists()  # nobody had to wait
+        live = Review(human=LaterProvider(), runtime=runtime)
+        pending = live.kickoff()
+        assert isinstance(pending, Pending)
+    with Runtime() as runtime:
+        [run] = asyncio.run(runtime.store.runs())
+        assert run.status == "waiting"
+        later = Review.from_pending(pending.run_id, runtime=runtime)
+        assert later.resume("approved") == "hello / approved / hello"
+        assert later.calls == ["publish"]
+
+
+async def test_the_live_object_of_such_a_flow_resumes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with Runtime() as runtime:
+
+        class Waits(Flow[dict[str, Any]]):
+            @start()
+            async def greet(self) -> str:
+                return f"hello {await self.aask('Who?')}"
+
+        flow = Waits(human=LaterProvider(), runtime=runtime)
+        assert isinstance(await flow.akickoff(), Pending)
+        assert await flow.aresume("Ann") == "hello Ann"
+
+
+def test_a_flow_that_cannot_be_put_down_says_so(tmp_path: Path, runtime: Runtime) -> None:
+    class Outer(Flow[dict[str, Any]]):
+        @start()
+        def inside(self) -> Any:
+            return Review(human=LaterProvider()).kickoff()
+
+    with pytest.raises(UsageError, match="checkpoint=True"):
+        Outer(runtime=runtime).kickoff()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoints._diff import Change as Change
     from holdfast.checkpoints._diff import Difference as Difference
     from holdfast.checkpoints._diff import compare_checkpoints as compare_checkpoints
+    from holdfast.checkpoints._document import encode_document as encode_document
     from holdfast.checkpoints._export import export_checkpoint as export_checkpoint
     from holdfast.checkpoints._forking import fork_checkpoint as fork_checkpoint
     from holdfast.checkpoints._import import import_checkpoint as import_checkpoint
@@ -55,9 +56,11 @@ if TYPE_CHECKING:
     from holdfast.checkpoints._retention import Removed as Removed
     from holdfast.checkpoints._retention import RetentionPolicy as RetentionPolicy
     from holdfast.checkpoints._retention import collect as collect
+    from holdfast.checkpoints._retention import collect_daily as collect_daily
     from holdfast.checkpoints._retention import plan_collection as plan_collection
 
 _WHERE = {
+    "encode_document": "_document",
     "read_state": "_reading",
     "Change": "_diff",
     "Collected": "_retention",
@@ -74,6 +77,7 @@ _WHERE = {
     "SqliteProvider": "_provider_sqlite",
     "StepRecord": "_browse",
     "collect": "_retention",
+    "collect_daily": "_retention",
     "compare_checkpoints": "_diff",
     "describe": "_browse",
     "export_checkpoint": "_export",
@@ -119,10 +123,12 @@ __all__ = [
     "Where",
     "all_results",
     "collect",
+    "collect_daily",
     "compare_checkpoints",
     "completed_steps",
     "definition_of",
     "describe",
+    "encode_document",
     "export_checkpoint",
     "find",
     "find_run",

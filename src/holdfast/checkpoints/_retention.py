@@ -5,16 +5,21 @@ What can still be gone on with stays: a run that is held, running, waiting or pa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
-from holdfast.errors import RunBusyError
+from holdfast.errors import HoldfastError, RunBusyError
+from holdfast.logs import get_logger
 from holdfast.ports import JournalStore, RunInfo
 from holdfast.runs import RunStatus
 
+log = get_logger("checkpoints")
+_DAY_US = 86_400_000_000
 EVERYTHING = 2**62
 """Stands for "no limit" where a store wants a number."""
 
@@ -118,3 +123,18 @@ def _over_bounds(
 def _before(max_age: timedelta | None, now_us: int) -> int:
     """What is older than this is too old."""
     return 0 if max_age is None else now_us - max_age // timedelta(microseconds=1)
+
+
+async def collect_daily(store: JournalStore, stamp: Path, *, now_us: int) -> None:
+    """Collect by the default policy, unless that was done within a day: `stamp` is a file whose time says when."""
+    try:
+        last = await asyncio.to_thread(lambda: stamp.stat().st_mtime_ns // 1000 if stamp.exists() else 0)
+        if now_us - last < _DAY_US:
+            return
+        await asyncio.to_thread(stamp.touch)
+        collected = await collect(store, RetentionPolicy(), now_us=now_us)
+    except (HoldfastError, OSError) as error:
+        log.warning("old runs could not be collected: %s", error)
+        return
+    if collected.removed:
+        log.info("%d old runs were removed (%d bytes)", len(collected.removed), collected.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Container
+from types import CodeType
 from typing import Any
 
 from msgspec import Struct
@@ -39,6 +40,8 @@ class FlowShape(Struct, frozen=True):
     """the steps at which a person is asked about a method's result"""
     persist: PersistPlan | None = None
     """what it saves, if anything"""
+    asks: bool = False
+    """whether it may have to wait for a person"""
 
 
 def compile_flow(cls: type, max_calls: int) -> FlowShape:
@@ -56,7 +59,14 @@ def compile_flow(cls: type, max_calls: int) -> FlowShape:
     awaited = frozenset(name for name, (method, _) in methods.items() if inspect.iscoroutinefunction(method))
     taking = frozenset(name for name, (method, _) in methods.items() if _takes_result(method))
     asking = {name + SUFFIX: gate for name, gate in gates.items()}
-    return FlowShape(graph, awaited, taking, asking, plan_of(cls, methods))
+    asks = bool(gates) or any(_mentions_asking(method.__code__) for method, _ in methods.values())
+    return FlowShape(graph, awaited, taking, asking, plan_of(cls, methods), asks)
+
+
+def _mentions_asking(code: CodeType) -> bool:
+    """Whether a method, or a function inside it, calls something that is called like `Flow.ask`."""
+    inside = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return bool({"ask", "aask"} & set(code.co_names)) or any(map(_mentions_asking, inside))
 
 
 def _nodes(

@@ -23,6 +23,8 @@ from holdfast.checkpoints import (
     Where,
     all_results,
     completed_steps,
+    encode_document,
+    import_checkpoint,
     restore,
     source_of,
 )
@@ -51,6 +53,8 @@ class Plan(Struct, frozen=True):
     """fields of the state to set before it goes on"""
     answers: Mapping[str, str] = {}
     """of people, by the id of the request"""
+    config: CheckpointConfig | None = None
+    """where it is kept, if the flow itself does not say"""
 
 
 class Opening(Struct, frozen=True):
@@ -126,6 +130,14 @@ async def _shown(store: JournalStore, restored: Restored, runtime: Any) -> list[
     if not any(map(runtime.event_bus.wants, (MethodExecutionStartedEvent, MethodExecutionFinishedEvent))):
         return []
     return [event async for event in completed_steps(store, restored)]
+
+
+async def keep_waiting(log: LooseLog, runtime: Any) -> None:
+    """Write a run that waits for people, and is not written down otherwise, into the runtime's store."""
+    document = await log.document()
+    waiting = msgspec.structs.replace(document.info, status=RunStatus.WAITING)
+    written = encode_document(msgspec.structs.replace(document, info=waiting))
+    await import_checkpoint(runtime.store, written, now_us=runtime.clock.time_ns() // 1000)
 
 
 def open_inside(parent: Run, runtime: Any) -> Opening | None:

@@ -201,7 +201,7 @@ class Flow(Generic[S]):
         """What this kickoff is to do. What `from_checkpoint` or `fork` planned is done once; the next one starts afresh."""
         plan, self._next = self._next or Plan(), None
         plan = msgspec.structs.replace(plan, inputs=dict(inputs or {}), checkpoint=from_checkpoint or plan.checkpoint)
-        if plan.checkpoint is not None and self.checkpoint is None:
+        if plan.checkpoint is not None and self.checkpoint is None and plan.config is None:
             raise UsageError(
                 "to go on from a checkpoint the flow must know where it is kept: Flow(checkpoint=CheckpointConfig(…))"
             )
@@ -272,7 +272,7 @@ class Flow(Generic[S]):
     resume_async = aresume
 
     def _answer(self, answer: str, request_id: str | None) -> None:
-        plan = self._next or Plan(checkpoint=self._put_down)
+        plan = self._next or Plan(checkpoint=self._put_down, config=self.checkpoint or CheckpointConfig())
         answers = {**plan.answers, **answer_to(self._questions, request_id, answer)}
         self._next = msgspec.structs.replace(plan, answers=answers)
 

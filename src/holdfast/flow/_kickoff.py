@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast.checkpoints import LooseLog, Progress, Restored, RunLog
 from holdfast.context import Position, Scope
 from holdfast.deltas import Shadow, fields_of
-from holdfast.errors import AnswerPendingError
+from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
 from holdfast.events.families.flow import (
     FlowCancelledEvent,
@@ -21,7 +21,7 @@ from holdfast.events.families.flow import (
     FlowStartedEvent,
 )
 from holdfast.flow._asking import Asking
-from holdfast.flow._durable import Opening, Plan, recorded_outputs, typed_results, waited_for
+from holdfast.flow._durable import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
 from holdfast.flow._human import HumanFeedbackResult
 from holdfast.flow._outputs import Outputs
 from holdfast.flow._persist import Saving
@@ -262,6 +262,12 @@ class Kickoff:
         if run.parent is not None:
             run.request_end(End(RunStatus.WAITING, reason, error=pending))
             raise pending
+        if isinstance(self._log, LooseLog):
+            waited_for(run.host, keep_waiting(self._log, run.host))
+        elif self._log is None:
+            raise UsageError(
+                f"{self._flow.name} has to wait for an answer, but nothing of it is written down: Flow(checkpoint=True)"
+            )
         result = Pending(run.id, self._flow.name, requests)
         self._flow.put_down(run.id, requests)
         run.request_end(End(RunStatus.WAITING, reason, result=result))

@@ -50,9 +50,9 @@ async def alaunch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
 
 def _opener(flow: Flow[Any], runtime: Any, plan: Plan) -> Coroutine[Any, Any, Opening] | None:
     """What opens the journal of a run that is at the top of its tree, if it has one."""
-    if flow.checkpoint is not None:
-        return open_journal(flow, flow.checkpoint, runtime, plan)
-    if runtime.event_bus.is_recording and runtime.current_run() is None:
+    if (config := plan.config or flow.checkpoint) is not None:
+        return open_journal(flow, config, runtime, plan)
+    if (runtime.event_bus.is_recording or flow.compiled().asks) and runtime.current_run() is None:
         return open_recorded(flow, runtime, plan)
     return None
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
@@ -167,8 +168,16 @@ class Runtime:
         """
         with self._lock:
             if self._store is None:
-                self._store = self._own_store = stores.SqliteStore(store_path(find_home() or make_home()))
+                home = find_home() or make_home()
+                self._store = self._own_store = stores.SqliteStore(store_path(home))
+                self._collect_old(self._store, home)
             return self._store
+
+    def _collect_old(self, store: JournalStore, home: Path) -> None:
+        """Let go of runs that ended long ago, beside everything else and at most once a day."""
+        checkpoints = importlib.import_module("holdfast.checkpoints")
+        now = self.clock.time_ns() // 1000
+        self.loop_thread.submit(checkpoints.collect_daily(store, home / "collected", now_us=now))
 
     def read_checkpoint(self, where: str | os.PathLike[str]) -> RuntimeState:
         """What a checkpoint recorded: a file, or an id in this runtime's store. `RuntimeState.from_checkpoint` calls this."""
