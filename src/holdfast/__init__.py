@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.context import current_run_id as current_run_id
     from holdfast.context import is_replaying as is_replaying
     from holdfast.context import on_behalf_of as on_behalf_of
+    from holdfast.deltas import append_only as append_only
     from holdfast.deltas import sensitive as sensitive
     from holdfast.events import BaseEvent as BaseEvent
     from holdfast.events import BaseEventListener as BaseEventListener
@@ -78,6 +79,7 @@ _WHERE = {
     "SqliteProvider": "checkpoints",
     "UnknownEvent": "events",
     "and_": "flow",
+    "append_only": "deltas",
     "bind": "context",
     "current_run_id": "context",
     "default_runtime": "runtime",

@@ -26,14 +26,14 @@ class Snapshots:
         session: Session,
         loop_thread: LoopThread,
         fold_upto: Callable[[int], Awaitable[Fold]],
-        least: int = LEAST,
+        least: int | None = None,
     ) -> None:
         self._store = store
         self._session = session
         self._loop_thread = loop_thread
         self._fold_upto = fold_upto
-        self._least = least
-        self._due = least
+        self._least = LEAST if least is None else least
+        self._due = self._least
         self._since = 0
         self._writing: Future[None] | None = None
 

@@ -20,6 +20,7 @@ from holdfast.deltas._apply import apply, fold
 from holdfast.deltas._codec import decode_plain, encode_plain
 from holdfast.deltas._delta import Add, Append, Delete, Delta, Discard, Operation, Set, Splice
 from holdfast.deltas._fields import fields_of
+from holdfast.deltas._growing import append_only, growing_fields
 from holdfast.deltas._merge import Conflict, Merge, Merged, combine
 from holdfast.deltas._paths import Path, locate
 from holdfast.deltas._reducers import Reducer, last
@@ -43,12 +44,14 @@ __all__ = [
     "Shadow",
     "Splice",
     "Withheld",
+    "append_only",
     "apply",
     "combine",
     "decode_plain",
     "encode_plain",
     "fields_of",
     "fold",
+    "growing_fields",
     "last",
     "live_value",
     "locate",

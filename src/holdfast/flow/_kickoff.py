@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from holdfast.checkpoints import LooseLog, Progress, Restored, RunLog
 from holdfast.context import Position, Scope
-from holdfast.deltas import Shadow, fields_of
+from holdfast.deltas import Shadow, fields_of, growing_fields
 from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
 from holdfast.events.families.flow import (
@@ -182,7 +182,8 @@ class Kickoff:
         if opening is not None:
             if opening.progress is not None:
                 state = restore_state(state, self._revealed(run, opening.progress))
-            shadow = Shadow(fields_of(state) if opening.progress is not None else {})
+            known = fields_of(state) if opening.progress is not None else {}
+            shadow = Shadow(known, append_only=growing_fields(type(state)))
         if self._saving is not None and (opening is None or opening.progress is None):
             state = self._saving.reload(state, self._plan.inputs)
         state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
