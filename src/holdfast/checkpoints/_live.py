@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec.structs import replace
@@ -12,6 +13,8 @@ from holdfast.checkpoints._document import Document, decode_document, encode_doc
 from holdfast.checkpoints._export import export_checkpoint
 from holdfast.checkpoints._provider_json import JsonProvider
 from holdfast.events._base import BaseEvent
+from holdfast.events._record import EventRecord
+from holdfast.events._state import RuntimeState
 from holdfast.ports import JournalStore, Mark, Row
 
 
@@ -53,6 +56,28 @@ class RecordedTree:
         """`acheckpoint`, blocking. In a thread of its own, since the caller may stand in any loop."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self.acheckpoint(directory, branch)).result()
+
+
+class JournalledState(RuntimeState):
+    """What handlers are shown of a tree that is written down: its newest events. The others are in the journal."""
+
+    def __init__(self, shown: int, branch: str, parent_id: str | None) -> None:
+        self._recent: deque[BaseEvent] = deque(maxlen=shown)
+        super().__init__(max_events=shown, branch=branch, parent_id=parent_id)
+
+    def record(self, event: BaseEvent) -> None:
+        self._recent.append(event)
+
+    @property
+    def event_record(self) -> EventRecord:
+        """The newest events, linked. Linked when it is asked for: most runs are never looked at."""
+        record = EventRecord(self.max_events)
+        for event in list(self._recent):
+            record.add(event)
+        return record
+
+    def finish_tree(self, root_run_id: str) -> None:
+        """It ends with its run."""
 
 
 class DocumentTree(RecordedTree):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 
 from msgspec.structs import replace
 
@@ -16,7 +14,7 @@ from holdfast.checkpoints._blobs import BlobWriter
 from holdfast.checkpoints._config import Durability
 from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._fold import Fold, Progress
-from holdfast.checkpoints._live import RecordedTree, Unstored, live_document
+from holdfast.checkpoints._live import JournalledState, RecordedTree, Unstored, live_document
 from holdfast.checkpoints._marks import Marking
 from holdfast.checkpoints._rows import row_of
 from holdfast.checkpoints._snapshots import Snapshots
@@ -24,7 +22,6 @@ from holdfast.clock import Clock
 from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
 from holdfast.events._base import BaseEvent
-from holdfast.events._state import RuntimeState
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
 from holdfast.ports import Batch, JournalStore, Mark, Row, Session
@@ -87,7 +84,7 @@ class RunLog(RecordedTree):
         self._held_until = 0
         self._behind: WriteBehind | None = None
         self._in_flight: Batch | None = None
-        self.state = RuntimeState(max_events=SHOWN, branch=session.branch, parent_id=last_mark, is_spilled=True)
+        self.state = JournalledState(SHOWN, session.branch, last_mark)
         """What handlers are shown of the tree: its newest events. The others are in the journal."""
         self.state.keep_tree(session.root_run_id, self)
 
@@ -148,11 +145,16 @@ class RunLog(RecordedTree):
                 self._check_written()
                 if self._rows:
                     batch = self._batch(None)
-                    with self._marked(batch):
+                    marking = self._begin_marks(batch)
+                    try:
                         self.store.append_now(batch)
+                    except Exception as error:
+                        if marking is not None:
+                            marking.fail(batch.marks, error)
+                        raise
                     self._stored(batch)
-                    if batch.marks and self._marking is not None:
-                        self._marking.end_now(batch.marks)
+                    if marking is not None:
+                        marking.end_now(batch.marks)
 
     def _is_due(self) -> bool:
         """Whether what was taken down is to be stored here and now. Hands it over if that is to be done beside the run."""
@@ -195,12 +197,17 @@ class RunLog(RecordedTree):
             self._check_written()
             if self._rows or status is not None:
                 batch = self._batch(status)
-                with self._marked(batch):
+                marking = self._begin_marks(batch)
+                try:
                     if not self.store.append_at_once(batch):
                         await _whole(self.store.append(batch))
+                except Exception as error:
+                    if marking is not None:
+                        marking.fail(batch.marks, error)
+                    raise
                 self._stored(batch)
-                if batch.marks and self._marking is not None:
-                    await self._marking.end(batch.marks)
+                if marking is not None:
+                    await marking.end(batch.marks)
         finally:
             self._order.release()
         await asyncio.sleep(0)  # whoever else is on this loop has a turn, whatever this run does
@@ -215,22 +222,16 @@ class RunLog(RecordedTree):
         self._in_flight = batch
         return batch
 
+    def _begin_marks(self, batch: Batch) -> Marking | None:
+        """Who is to be told of the marks of a batch, once that they are about to be written."""
+        if not batch.marks or self._marking is None or not self._marking.is_heard():
+            return None
+        self._marking.begin(batch.marks)
+        return self._marking
+
     def _stored(self, batch: Batch) -> None:
         if self._snapshots is not None:
             self._snapshots.note(batch)
-
-    @contextmanager
-    def _marked(self, batch: Batch) -> Iterator[None]:
-        """Tell of the marks of a batch: that they are written, and if they could not be."""
-        if not batch.marks or self._marking is None:
-            yield
-            return
-        self._marking.begin(batch.marks)
-        try:
-            yield
-        except Exception as error:
-            self._marking.fail(batch.marks, error)
-            raise
 
     # -- documents -------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ class Marking:
         session: Session,
         loop_thread: LoopThread,
         tell: Tell,
+        wants: Callable[[type[BaseEvent]], bool],
         exporter: CheckpointProvider | None = None,
         most: int | None = None,
     ) -> None:
@@ -39,10 +40,15 @@ class Marking:
         self._session = session
         self._loop_thread = loop_thread
         self._tell = tell
+        self._wants = wants
         self._exporter = exporter
         self._most = most
         self._about = {"provider": type(exporter or store).__name__, "branch": session.branch}
         self._began = 0.0
+
+    def is_heard(self) -> bool:
+        """Whether there is anything to do for a mark: most have nobody who listens, and no document to write."""
+        return self._exporter is not None or self._wants(CheckpointCompletedEvent) or self._wants(CheckpointFailedEvent)
 
     def begin(self, marks: tuple[Mark, ...]) -> None:
         """These are about to be stored."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.checkpoints._source import Source
 from holdfast.clock import Clock
 from holdfast.errors import GraphChangedError, RunBusyError, StorageError
+from holdfast.events._base import BaseEvent
 from holdfast.graph import Graph
 from holdfast.ids import IdFactory
 from holdfast.ports import JournalStore, RunInfo
@@ -33,6 +35,7 @@ class Journalling(Struct, frozen=True):
     ids: IdFactory
     loop_thread: LoopThread
     tell: Tell
+    wants: Callable[[type[BaseEvent]], bool]
     log_type: type[RunLog] = RunLog
 
     @property
@@ -106,7 +109,13 @@ class Journalling(Struct, frozen=True):
             last_mark=restored.mark.id if restored is not None and restored.mark is not None else None,
             snapshots=Snapshots(store, session, self.loop_thread, fold_here),
             marking=Marking(
-                store, session, self.loop_thread, self.tell, self.source.exporter, self.config.max_checkpoints
+                store,
+                session,
+                self.loop_thread,
+                self.tell,
+                self.wants,
+                self.source.exporter,
+                self.config.max_checkpoints,
             ),
         )
         log.start_beating(self.loop_thread)

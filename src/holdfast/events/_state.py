@@ -27,15 +27,15 @@ class RuntimeState:
         max_events: int = 10_000,
         branch: str = "main",
         parent_id: str | None = None,
-        is_spilled: bool = False,
     ) -> None:
-        self.event_record = EventRecord(max_events)
+        self.max_events = max_events
+        self._record = EventRecord(max_events)
         self.branch = branch
         self.parent_id = parent_id
         self._lock = threading.RLock()  # a finaliser may emit in the middle
         self._entities: dict[str, tuple[Entity, str]] = {}
         self._forked = False
-        self._warned = is_spilled  # what is evicted is in a journal: nothing is lost
+        self._warned = False
         self._trees: dict[str, Recorded] = {}
 
     # -- files -----------------------------------------------------------------------------------------------------
@@ -60,9 +60,9 @@ class RuntimeState:
 
     def fork(self, branch: str) -> RuntimeState:
         """The same record, whose checkpoints go to a branch of that name."""
-        forked = RuntimeState(max_events=self.event_record.max_events, branch=branch, parent_id=self.parent_id)
+        forked = RuntimeState(max_events=self.max_events, branch=branch, parent_id=self.parent_id)
         forked._forked = True
-        forked.event_record, forked._entities, forked._trees = self.event_record, self._entities, self._trees
+        forked._record, forked._entities, forked._trees = self.event_record, self._entities, self._trees
         return forked
 
     def keep_tree(self, root_run_id: str, tree: Recorded) -> None:
@@ -87,6 +87,11 @@ class RuntimeState:
     # -- what is recorded ------------------------------------------------------------------------------------------
 
     @property
+    def event_record(self) -> EventRecord:
+        """The events, with their links to one another."""
+        return self._record
+
+    @property
     def root(self) -> list[Entity]:
         """The entities of the recorded runs (flows, crews, agents, bare runs), each once, by its own id."""
         with self._lock:
@@ -100,19 +105,19 @@ class RuntimeState:
 
     def record(self, event: BaseEvent) -> None:
         """Keep an event, and let go of what no longer fits."""
-        gone = self.event_record.add(event)
+        gone = self._record.add(event)
         if gone:
             with self._lock:
                 self._entities = {key: held for key, held in self._entities.items() if held[1] not in gone}
                 self._trees = {root: tree for root, tree in self._trees.items() if root not in gone}
-        if self.event_record.evicted and not self._warned:
+        if self._record.evicted and not self._warned:
             self._warned = True
             log.warning(
                 "the recording is full at %d events: the oldest are evicted from now on (event_record.evicted counts "
                 "them); call reset_runtime_state() once you have read it, or raise max_events",
-                self.event_record.max_events,
+                self.max_events,
             )
 
     def finish_tree(self, root_run_id: str) -> None:
         """Say that a run tree has ended; it is the first to go when room is needed."""
-        self.event_record.finish_tree(root_run_id)
+        self._record.finish_tree(root_run_id)

@@ -90,6 +90,7 @@ async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, 
         runtime.new_id,
         runtime.loop_thread,
         lambda event_type, payload: bus.announce(flow, event_type, payload),
+        bus.wants,
     )
     made_by, graph = made_by_of(type(flow)), flow.graph()
     if source.checkpoint is None:
@@ -117,6 +118,7 @@ async def open_recorded(flow: Flow[Any], runtime: Any, plan: Plan) -> Opening:
         runtime.new_id,
         runtime.loop_thread,
         lambda event_type, payload: None,
+        lambda event_type: False,
         LooseLog,
     )
     run_id = runtime.new_id()
