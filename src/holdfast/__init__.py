@@ -44,12 +44,14 @@ if TYPE_CHECKING:
     from holdfast.flow import HumanFeedbackResult as HumanFeedbackResult
     from holdfast.flow import Pending as Pending
     from holdfast.flow import and_ as and_
+    from holdfast.flow import failed as failed
     from holdfast.flow import human_feedback as human_feedback
     from holdfast.flow import listen as listen
     from holdfast.flow import or_ as or_
     from holdfast.flow import persist as persist
     from holdfast.flow import router as router
     from holdfast.flow import start as start
+    from holdfast.graph import StepFailure as StepFailure
     from holdfast.runs import Run as Run
     from holdfast.runs import RunStatus as RunStatus
     from holdfast.runtime import Runtime as Runtime
@@ -77,12 +79,14 @@ _WHERE = {
     "Runtime": "runtime",
     "RuntimeState": "events",
     "SqliteProvider": "checkpoints",
+    "StepFailure": "graph",
     "UnknownEvent": "events",
     "and_": "flow",
     "append_only": "deltas",
     "bind": "context",
     "current_run_id": "context",
     "default_runtime": "runtime",
+    "failed": "flow",
     "human_feedback": "flow",
     "is_replaying": "context",
     "listen": "flow",

@@ -17,6 +17,7 @@ from holdfast.events.families.flow import (
     FlowInputReceivedEvent,
     FlowInputRequestedEvent,
     FlowStartedEvent,
+    MethodExecutionFailedEvent,
     MethodExecutionFinishedEvent,
 )
 from holdfast.events.families.human import (
@@ -25,7 +26,17 @@ from holdfast.events.families.human import (
     HumanRequestTimedOutEvent,
 )
 from holdfast.events.families.state import StateConflictEvent
-from holdfast.graph import Completed, Fact, Graph, GraphState, evolve, results_needed
+from holdfast.graph import (
+    Completed,
+    Fact,
+    Graph,
+    GraphState,
+    StepFailure,
+    evolve,
+    failure_key,
+    failure_label,
+    results_needed,
+)
 from holdfast.ports import Row
 
 _KEPT = 64  # results are looked through once there are so many
@@ -105,6 +116,10 @@ class Fold:
             run.opened_by = event.event_id
         elif isinstance(event, MethodExecutionFinishedEvent) and isinstance(fact, Completed):
             self._complete(run, f"{fact.step}#{fact.number}", event)
+        elif isinstance(event, MethodExecutionFailedEvent) and failure_label(event.method_name) in run.graph.listeners:
+            key = failure_key(f"{event.method_name}#{event.execution}")
+            told = StepFailure(event.method_name, event.error, event.error_type)
+            run.results[key], run.event_ids[key] = msgspec.to_builtins(told), event.event_id
         elif isinstance(event, HumanFeedbackRequestedEvent | FlowInputRequestedEvent):
             run.asked[event.request_id] = Asked(event.event_id, {"type": event.type, **msgspec.structs.asdict(event)})
             run.asked[event.request_id].event.pop("env")

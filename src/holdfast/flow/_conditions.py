@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from holdfast.errors import FlowDefinitionError
-from holdfast.graph import AllOf, AnyOf, Condition, Source, route_label
+from holdfast.graph import AllOf, AnyOf, Condition, Source, failure_label, route_label
 
 Trigger: TypeAlias = str | Enum | Callable[..., Any] | AllOf | AnyOf | Source
 NAMED = "?"  # marks a name written as a string: a method or a route, which is known once the class is complete
@@ -21,6 +21,14 @@ def and_(*triggers: Trigger) -> Condition:
 def or_(*triggers: Trigger) -> Condition:
     """Holds when the first of the triggers has happened; once, until a router leads here again."""
     return AnyOf(tuple(condition(trigger) for trigger in _several("or_", triggers)))
+
+
+def failed(method: str | Callable[..., Any]) -> Condition:
+    """Holds when a method has failed. It then does not fail the flow; the listener is given a `StepFailure`."""
+    name = method if isinstance(method, str) else getattr(method, "__name__", None)
+    if name is None:
+        raise FlowDefinitionError(f"failed() wants a method or its name, not {method!r}")
+    return Source(failure_label(name))
 
 
 def condition(trigger: Trigger) -> Condition:

@@ -32,6 +32,7 @@ from holdfast.context import position
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.flow import MethodExecutionFinishedEvent, MethodExecutionStartedEvent
 from holdfast.flow._human import SUFFIX, HumanFeedbackResult
+from holdfast.graph import StepFailure
 from holdfast.ports import JournalStore
 from holdfast.runs import Run, RunRef, RunStatus
 
@@ -173,7 +174,13 @@ def made_by_of(kind: type) -> str:
 
 def typed_results(flow: type[Flow[Any]], results: Mapping[str, Any]) -> dict[str, Any]:
     """Stored results with the types that the methods' annotations give them; plain data where there is none, or it does not fit."""
-    return {key: _typed(flow, key.rpartition("#")[0], result) for key, result in results.items()}
+    return {key: _typed_by(flow, key, result) for key, result in results.items()}
+
+
+def _typed_by(flow: type[Flow[Any]], key: str, result: Any) -> Any:
+    if key.endswith("!"):
+        return msgspec.convert(result, StepFailure)
+    return _typed(flow, key.rpartition("#")[0], result)
 
 
 async def recorded_outputs(

@@ -13,11 +13,23 @@ from holdfast.graph._core import (
     Start,
     decide,
     evolve,
+    failure_key,
     fold,
     results_needed,
 )
-from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
-from holdfast.graph._model import AllOf, AnyOf, Condition, Graph, Node, Source, holds, labels_of, route_label
+from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, StepFailure, Waiting
+from holdfast.graph._model import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Graph,
+    Node,
+    Source,
+    failure_label,
+    holds,
+    labels_of,
+    route_label,
+)
 from holdfast.graph._picture import to_html, to_mermaid, to_svg
 from holdfast.graph._program import Program
 from holdfast.graph._scheduler import Scheduler, end_with
@@ -45,10 +57,13 @@ __all__ = [
     "Source",
     "Start",
     "Started",
+    "StepFailure",
     "Waiting",
     "decide",
     "end_with",
     "evolve",
+    "failure_key",
+    "failure_label",
     "fold",
     "holds",
     "labels_of",

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
-from holdfast.graph._model import Graph, Node, holds, labels_of, route_label
+from holdfast.graph._model import Graph, Node, failure_label, holds, labels_of, route_label
 
 V = TypeVar("V")
 
@@ -169,6 +169,11 @@ def _begin_again(graph: Graph, state: GraphState) -> GraphState:
     )
 
 
+def failure_key(key: str) -> str:
+    """Under which key it is known how an execution failed, for those who listen to that."""
+    return f"{key}!"
+
+
 def results_needed(state: GraphState) -> set[str]:
     """The executions whose results a step may still be given, or the run itself."""
     needed = {e.cause for e in (*state.ready, *state.in_flight.values(), *state.halted.values())}
@@ -236,7 +241,9 @@ def _trigger(graph: Graph, state: GraphState, node: Node, cause: str | None) -> 
 
 
 def _fail(graph: Graph, state: GraphState, execution: Execution, error: str) -> GraphState:
-    """A failure fails the run, unless the step only competed with others and one of those won or still can."""
+    """A failure fails the run, unless something listens to it, or the step only competed with others and one can still win."""
+    if (label := failure_label(execution.step)) in graph.listeners:
+        return _arrive(graph, state, {label: failure_key(execution.key)})
     fed = graph.feeds(execution.step)
     if fed and all(node.is_race for node in fed):
         unmet = [node for node in fed if node.name not in state.won]
@@ -288,6 +295,24 @@ def fold(graph: Graph, facts: list[Fact], state: GraphState | None = None) -> Gr
 
 
 __all__ = [
-    "Began", "Cancel", "Cancelled", "Command", "Complete", "Completed", "Execution", "Fact", "Fail", "Failed",
-    "GraphState", "Park", "Start", "Started", "Waiting", "decide", "evolve", "fold", "results_needed",
+    "Began",
+    "Cancel",
+    "Cancelled",
+    "Command",
+    "Complete",
+    "Completed",
+    "Execution",
+    "Fact",
+    "Fail",
+    "Failed",
+    "GraphState",
+    "Park",
+    "Start",
+    "Started",
+    "Waiting",
+    "decide",
+    "evolve",
+    "failure_key",
+    "fold",
+    "results_needed",
 ]  # fmt: skip

@@ -34,6 +34,14 @@ class Failed(Struct, frozen=True, tag="failed"):
     error: str
 
 
+class StepFailure(Struct, frozen=True):
+    """How a step failed: what a step is given that listens to that."""
+
+    step: str
+    error: str
+    error_type: str = ""
+
+
 class Cancelled(Struct, frozen=True, tag="cancelled"):
     """An execution was told to stop, and did."""
 

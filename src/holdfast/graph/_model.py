@@ -22,6 +22,11 @@ def route_label(route: str) -> str:
     return f"→{route}"
 
 
+def failure_label(step: str) -> str:
+    """The label of a step's failure. A step that something listens to in this way does not fail the run."""
+    return f"✗{step}"
+
+
 class AllOf(Struct, frozen=True, tag="all"):
     """Holds when every part does."""
 
@@ -112,14 +117,15 @@ class Graph(Struct, frozen=True, dict=True):
         node = self.by_name[name]
         routes: Iterable[str] = map(route_label, node.routes)
         if node.is_router and not node.routes:
-            routes = (label for label in self.listeners if label not in self.by_name)
+            routes = (label for label in self.listeners if label.startswith(route_label("")))
         return tuple(dict.fromkeys(n for label in (name, *routes) for n in self.listeners.get(label, ())))
 
     def reachable(self, names: frozenset[str]) -> frozenset[str]:
         """These steps and everything that may run because of them. A router with unknown routes may reach any route."""
         found, ahead = set(names), list(names)
         while ahead:
-            for target in self.feeds(ahead.pop()):
+            name = ahead.pop()
+            for target in (*self.feeds(name), *self.listeners.get(failure_label(name), ())):
                 if target.name not in found:
                     found.add(target.name)
                     ahead.append(target.name)

@@ -31,9 +31,11 @@ from holdfast.graph._core import (
     Start,
     decide,
     evolve,
+    failure_key,
     results_needed,
 )
-from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
+from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, StepFailure, Waiting
+from holdfast.graph._model import failure_label
 from holdfast.graph._program import Log, NoState, Program, StateCell
 from holdfast.runs import End, Run, RunStatus, Step
 from holdfast.threads import done_here
@@ -298,6 +300,10 @@ class Scheduler:
             self._unanswered.append(outcome.error)
         elif outcome.error is not None:
             self.errors[key] = outcome.error
+            if failure_label(execution.step) in self.graph.listeners:
+                told = StepFailure(execution.step, str(outcome.error), type(outcome.error).__name__)
+                key = failure_key(key)
+                self.results[key] = told
         event_type, payload = self.program.event(outcome.fact, outcome.result, outcome.error)
         if self._log is not None:
             self._log.carry(delta)
