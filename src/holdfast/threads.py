@@ -161,23 +161,22 @@ class ThreadPool:
         job = _Job(future, context, call, args)
         with self._lock:
             self._stopping = False
+            self._jobs.put(
+                job
+            )  # never as a thread's argument: that would keep its first call alive as long as it lives
             if self._idle:
                 self._idle -= 1
-                self._jobs.put(job)
             else:
                 self._number += 1
-                thread = threading.Thread(
-                    target=self._work, args=(job,), name=f"{self._name}-{self._number}", daemon=True
-                )
+                thread = threading.Thread(target=self._work, name=f"{self._name}-{self._number}", daemon=True)
                 self._threads.add(thread)
                 thread.start()
         return future
 
-    def _work(self, job: _Job | None) -> None:
-        while job is not None:
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
             job.run(self._come_back)
             job = None  # a waiting thread must not keep its last call alive
-            job = self._next()
 
     def _come_back(self) -> None:
         """Be free again, before anybody hears of the call's end: who then calls again, or stops the pool, finds this thread."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +174,26 @@ def test_s1_13_the_record_of_a_durable_run_is_bounded(tmp_path: Path, runtime: R
         Long(runtime=runtime, checkpoint=CheckpointConfig(store, durability="exit")).kickoff()
     assert len(kept) == 801
     assert max(kept) == 1000
+
+
+def test_s0_7_what_a_durable_run_records_is_freed_with_it_and_a_plain_one_records_nothing(
+    tmp_path: Path, runtime: Runtime
+) -> None:
+    seen: list[weakref.ref[RuntimeState]] = []
+    plain: list[None] = []
+
+    @runtime.event_bus.on(MethodExecutionFinishedEvent)
+    def note(source: object, event: MethodExecutionFinishedEvent, state: RuntimeState | None) -> None:
+        if state is None:
+            plain.append(None)
+        else:
+            seen.append(weakref.ref(state))
+
+    with SqliteStore(tmp_path / "journal.db") as store:
+        for _ in range(5):
+            Adds(runtime=runtime, checkpoint=CheckpointConfig(store)).kickoff()
+            Adds(runtime=runtime).kickoff()
+        assert runtime.event_bus.runtime_state is None
+        gc.collect()
+        assert (len(seen), len(plain)) == (15, 15)
+        assert [ref() for ref in seen] == [None] * 15

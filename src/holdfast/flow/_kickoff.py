@@ -127,7 +127,7 @@ class Kickoff:
         except BaseException as error:
             return self._broken(run, error)
         finally:
-            self._flow.forget_kickoff(run.id)
+            self._let_go(run, scheduler)
 
     async def run_async(self, run: Run) -> Any:
         try:
@@ -139,7 +139,14 @@ class Kickoff:
         except BaseException as error:
             return self._broken(run, error)
         finally:
-            self._flow.forget_kickoff(run.id)
+            self._let_go(run, scheduler)
+
+    def _let_go(self, run: Run, scheduler: Scheduler) -> None:
+        """It is over: its flow remembers the state and the results, and nothing of the run."""
+        counts = dict(scheduler.state.counts)
+        self._counts = lambda: dict(counts)
+        self.asking = self._opening = self._saving = None
+        self._flow.forget_kickoff(run.id)
 
     # -- the beginning ---------------------------------------------------------------------------------------------
 
