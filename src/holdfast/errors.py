@@ -32,6 +32,15 @@
     │   ├── AnswerPendingError              a person's answer will come later; the run is put down until then
     │   ├── RunEndedError                   it has ended; late writes and emits are refused
     │   └── RunUnrecordedError              it ended, but its end could not be stored
+    ├── ModelError                      a model did not answer as hoped; says which model
+    │   ├── ModelAuthError                  the provider does not accept the key
+    │   │   └── ModelKeyMissingError            no key was given; `variable` names where one is looked for
+    │   ├── ModelRequestError               the provider refuses the request; sending it again will not help
+    │   │   └── ContextLengthError              the messages do not fit into the model's context window
+    │   ├── ModelRateLimitedError           too many requests; `retry_after` says how long to wait, if known
+    │   ├── ModelUnavailableError           the provider cannot be reached, is overloaded or broke
+    │   ├── ModelReplyError                 the provider answered with something that is no answer
+    │   └── ModelStreamError                the answer broke off half-way; no part of it counts
     └── StorageError                    something cannot be stored or read back
         ├── NotStorableError                a value has no stored form; names its path
         ├── StoreUnavailableError           the storage itself cannot be reached, read or written
@@ -44,6 +53,8 @@ Base classes say what kind of mistake it is, so `except UsageError` separates "f
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 
 class HoldfastError(Exception):
@@ -194,6 +205,63 @@ class RunEndedError(RunError):
 
 class RunUnrecordedError(RunError):
     """The run ended but its end could not be stored; recovery owns it now."""
+
+
+class ModelError(HoldfastError):
+    """A model did not answer as hoped."""
+
+    transient: ClassVar[bool] = False
+    """Whether the same request may succeed later; only then it is sent again."""
+
+    def __init__(
+        self, message: str, *, model: str = "", status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        self.model = model
+        self.status = status
+        """The HTTP status, where there was one."""
+        self.retry_after = retry_after
+        """Seconds the provider asked to wait, if it did."""
+        super().__init__(message)
+
+
+class ModelAuthError(ModelError):
+    """The provider does not accept the key, or the key may not use this model."""
+
+
+class ModelKeyMissingError(ModelAuthError):
+    """No key was given and none is in the environment; `variable` names where it is looked for."""
+
+    def __init__(self, message: str, *, variable: str = "", model: str = "") -> None:
+        self.variable = variable
+        super().__init__(message, model=model)
+
+
+class ModelRequestError(ModelError):
+    """The provider refuses the request itself; sending it again will not help."""
+
+
+class ContextLengthError(ModelRequestError):
+    """The messages do not fit into the model's context window; shorten or summarise them."""
+
+
+class ModelRateLimitedError(ModelError):
+    """Too many requests; `retry_after` says how long to wait, if the provider did."""
+
+    transient = True
+
+
+class ModelUnavailableError(ModelError):
+    """The provider cannot be reached, is overloaded, or broke before it had answered."""
+
+    transient = True
+
+
+class ModelReplyError(ModelError):
+    """The provider answered with something that is no answer."""
+
+
+class ModelStreamError(ModelError):
+    """The answer broke off half-way; no part of it counts, and `__cause__` says what broke."""
 
 
 class StorageError(HoldfastError):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from holdfast.testing._clock import ManualClock
 from holdfast.testing._isolation import isolated_runtime
 from holdfast.testing._model_server import ModelServer
-from holdfast.testing._model_server_script import Answer, Drop, Failure, Gate, Raw, Received, Thinking, ToolUse
+from holdfast.testing._model_server_script import Answer, Cut, Drop, Failure, Gate, Raw, Received, Thinking, ToolUse
 
 __all__ = [
     "Answer",
+    "Cut",
     "Drop",
     "Failure",
     "Gate",

@@ -14,6 +14,7 @@ from holdfast.testing import _model_server_openai as openai
 from holdfast.testing._model_server_http import STREAM_HEAD, HttpRequest, chunk, read_request, whole_response
 from holdfast.testing._model_server_script import (
     Answer,
+    Cut,
     Drop,
     Failure,
     Gate,
@@ -176,6 +177,8 @@ async def _stream(writer: asyncio.StreamWriter, answer: Answer, request: Receive
             await step.pass_through()
         elif isinstance(step, Drop):
             return False
+        elif isinstance(step, Cut):
+            break
         else:
             await _send(writer, chunk(step))
             await asyncio.sleep(0)  # the streams of others go on in between

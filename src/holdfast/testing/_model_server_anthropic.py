@@ -7,7 +7,18 @@ from typing import Any
 
 import msgspec
 
-from holdfast.testing._model_server_script import Answer, Drop, Failure, Gate, Part, Received, Step, Thinking, ToolUse
+from holdfast.testing._model_server_script import (
+    Answer,
+    Cut,
+    Drop,
+    Failure,
+    Gate,
+    Part,
+    Received,
+    Step,
+    Thinking,
+    ToolUse,
+)
 
 PATHS = ("/v1/messages",)
 SIGNATURE = "c2lnbmVk"
@@ -47,7 +58,7 @@ def _blocks(answer: Answer) -> list[list[Part]]:
     blocks: list[list[Part]] = []
     kind: type | None = None
     for part in answer.parts:
-        if isinstance(part, Gate | Drop) and blocks:
+        if isinstance(part, Gate | Drop | Cut) and blocks:
             blocks[-1].append(part)
             continue
         if isinstance(part, ToolUse) or type(part) is not kind:
@@ -88,12 +99,12 @@ def frames(answer: Answer, request: Received) -> Iterator[Step]:
     yield _event("message_start", message=_message(request, usage=usage))
     index = 0
     for number, block in enumerate(_blocks(answer)):
-        if isinstance(block[0], Gate | Drop):
-            yield from (part for part in block if isinstance(part, Gate | Drop))
+        if isinstance(block[0], Gate | Drop | Cut):
+            yield from (part for part in block if isinstance(part, Gate | Drop | Cut))
             continue
         yield _event("content_block_start", index=index, content_block=_opening(block[0], request, number))
         for part in block:
-            if isinstance(part, Gate | Drop):
+            if isinstance(part, Gate | Drop | Cut):
                 yield part
             else:
                 yield from (_event("content_block_delta", index=index, delta=delta) for delta in _deltas(part))

@@ -32,6 +32,10 @@ class Drop(Struct, frozen=True):
     """The connection breaks here, in the middle of the answer."""
 
 
+class Cut(Struct, frozen=True):
+    """The streamed answer ends here, in good order but without its last frames, as behind a proxy that gave up."""
+
+
 class Gate:
     """Where an answer stands still until a test lets it go on, instead of a sleep.
 
@@ -85,7 +89,7 @@ class Gate:
             await done_here(self._opened)
 
 
-Part = str | Thinking | ToolUse | Gate | Drop
+Part = str | Thinking | ToolUse | Gate | Drop | Cut
 
 
 class Answer:
@@ -168,7 +172,7 @@ class ScriptReader:
         return Answer(reaction) if isinstance(reaction, str) else reaction
 
 
-Step = bytes | Gate | Drop
+Step = bytes | Gate | Drop | Cut
 """A frame to send, or something to do before the next."""
 
 
