@@ -15,6 +15,7 @@
     │   ├── FlowDefinitionError         a flow class can never run as it is written
     │   ├── GraphChangedError           the program differs from the one its run was recorded with
     │   ├── FlowInputError              inputs or state do not fit the flow
+    │   ├── ToolDefinitionError         a tool can never be called as it is written
     │   └── PlatformError               this operating system is not supported
     ├── ConfigurationError              the surroundings are not set up: no project, no store
     ├── FlushTimeoutError               handlers were still at work when the time was up
@@ -43,6 +44,7 @@
     │   └── ModelStreamError                the answer broke off half-way; no part of it counts
     └── StorageError                    something cannot be stored or read back
         ├── NotStorableError                a value has no stored form; names its path
+        ├── SecretMissingError              what was stored needs a secret that was not supplied again
         ├── StoreUnavailableError           the storage itself cannot be reached, read or written
         ├── CorruptStoreError               what is stored is damaged; says what can be saved and how
         ├── RunBusyError                    another live process holds the run
@@ -125,6 +127,10 @@ class GraphChangedError(UsageError):
 
 class FlowInputError(UsageError, ValueError):
     """Inputs or a state do not fit the flow they were given to."""
+
+
+class ToolDefinitionError(UsageError, TypeError):
+    """A tool can never be called as it is written."""
 
 
 class PlatformError(UsageError, ImportError):
@@ -276,6 +282,14 @@ class NotStorableError(StorageError, TypeError):
         self.type_name = type_name
         advice = hint or "store plain data made from it instead"
         super().__init__(f"{path}: cannot store a {type_name}; {advice}")
+
+
+class SecretMissingError(StorageError):
+    """What was stored needs a secret that was not supplied again; `secret` names it."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+        super().__init__(f"the secret {secret} is never stored and was not supplied; pass it in `secrets`")
 
 
 class StoreUnavailableError(StorageError):
