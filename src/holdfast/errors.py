@@ -42,6 +42,10 @@
     │   ├── ModelUnavailableError           the provider cannot be reached, is overloaded or broke
     │   ├── ModelReplyError                 the provider answered with something that is no answer
     │   └── ModelStreamError                the answer broke off half-way; no part of it counts
+    ├── McpError                        an MCP server did not do as asked; says which server
+    │   ├── McpConnectionError              it cannot be reached, or the connection was lost
+    │   ├── McpTimeoutError                 it did not answer in time
+    │   └── McpCallError                    it answered with an error
     └── StorageError                    something cannot be stored or read back
         ├── NotStorableError                a value has no stored form; names its path
         ├── SecretMissingError              what was stored needs a secret that was not supplied again
@@ -268,6 +272,26 @@ class ModelReplyError(ModelError):
 
 class ModelStreamError(ModelError):
     """The answer broke off half-way; no part of it counts, and `__cause__` says what broke."""
+
+
+class McpError(HoldfastError):
+    """An MCP server did not do as asked."""
+
+    def __init__(self, message: str, *, server: str = "") -> None:
+        self.server = server
+        super().__init__(message)
+
+
+class McpConnectionError(McpError):
+    """An MCP server cannot be reached, or the connection to it was lost; connect again once it is up."""
+
+
+class McpTimeoutError(McpError, TimeoutError):
+    """An MCP server did not answer in time."""
+
+
+class McpCallError(McpError):
+    """An MCP server answered a call with an error."""
 
 
 class StorageError(HoldfastError):

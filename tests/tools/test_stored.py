@@ -124,7 +124,7 @@ def local_class_tool() -> BaseTool:
         (lambda: Search(cache=lambda a, o: True), r"\$\.tools\[1\]\.cache: cannot store a lambda"),
         (lambda: Holder(things={"a": [object()]}), r"\$\.tools\[1\]\.things\.a\[0\]: cannot store a object"),
         (lambda: tool("x", description="X.")(os.getcwd), r"standard library \(posix\.getcwd\); wrap it"),
-        (lambda: tool("x", description="X.")(Point(x=1).model_dump_json), r"\$\.tools\[1\]\.func"),
+        (lambda: tool("x", description="X.")("word".upper), r"\$\.tools\[1\]\.func: cannot store a"),
     ],
     ids=["lambda", "closure", "local class", "cache", "field", "stdlib", "method"],
 )

@@ -73,6 +73,12 @@ def test_a_tool_that_cannot_be_called_is_refused_where_it_is_made() -> None:
         def loose(**more: int) -> None:
             """Does."""
 
+    with pytest.raises(ToolDefinitionError, match="tool odd: its arguments have no JSON Schema"):
+
+        @tool
+        def odd(thing: threading.Thread) -> None:
+            """Takes what no model can send."""
+
     class Idle(BaseTool):
         name: str = "idle"
         description: str = "Does nothing."

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic.errors import PydanticUserError
 
 from holdfast.context import is_async_callable
 from holdfast.errors import ToolDefinitionError
@@ -31,6 +32,9 @@ class BaseTool(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    not_stored: ClassVar[str] = ""
+    """Why this kind of tool has no stored form, and what to do; empty if it has one."""
+
     name: str
     description: str
     args_schema: type[BaseModel] | None = None
@@ -47,7 +51,7 @@ class BaseTool(BaseModel):
     def model_post_init(self, context: Any, /) -> None:
         if not self.name.strip() or not self.description.strip():
             raise ToolDefinitionError(f"tool {self.name!r} needs a name and a description: a model chooses by them")
-        self.arguments_model  # noqa: B018 - a tool that cannot be called is refused where it is made
+        self.parameters()  # a tool that cannot be called is refused where it is made
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         """The work. A subclass fills it."""
@@ -76,7 +80,13 @@ class BaseTool(BaseModel):
 
     def parameters(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
-        schema = self.arguments_model.model_json_schema()
+        try:
+            schema = self.arguments_model.model_json_schema()
+        except PydanticUserError as error:
+            told = error.message.splitlines()[0]
+            raise ToolDefinitionError(
+                f"tool {self.name}: its arguments have no JSON Schema ({told}); use types that JSON can carry"
+            ) from error
         schema.pop("title", None)
         return schema
 

@@ -20,6 +20,8 @@ def dump_tool(tool: BaseTool, path: str = "$") -> dict[str, Any]:
     Raises NotStorableError, naming the place below `path`, for a lambda, a local function or class, or a field that has
     no stored form.
     """
+    if tool.not_stored:
+        raise NotStorableError(path, type(tool).__name__, tool.not_stored)
     stored: dict[str, Any] = {"usage_count": tool.usage_count}
     if isinstance(tool, FunctionTool):
         stored["function"] = dump_reference(tool, f"{path}.func")
