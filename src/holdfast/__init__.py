@@ -50,10 +50,13 @@ if TYPE_CHECKING:
     from holdfast.flow import persist as persist
     from holdfast.flow import router as router
     from holdfast.flow import start as start
+    from holdfast.models import ScriptedModel as ScriptedModel
     from holdfast.runs import Run as Run
     from holdfast.runs import RunStatus as RunStatus
     from holdfast.runtime import Runtime as Runtime
     from holdfast.runtime import default_runtime as default_runtime
+    from holdfast.tools import BaseTool as BaseTool
+    from holdfast.tools import tool as tool
 
     event_bus: EventBus
     """The bus of the default runtime."""
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "BaseEvent": "events",
     "BaseEventListener": "events",
+    "BaseTool": "tools",
     "BoundExecutor": "context",
     "CheckpointConfig": "checkpoints",
     "Depends": "events",
@@ -76,6 +80,7 @@ _WHERE = {
     "RunStatus": "runs",
     "Runtime": "runtime",
     "RuntimeState": "events",
+    "ScriptedModel": "models",
     "SqliteProvider": "checkpoints",
     "UnknownEvent": "events",
     "and_": "flow",
@@ -93,6 +98,7 @@ _WHERE = {
     "router": "flow",
     "sensitive": "deltas",
     "start": "flow",
+    "tool": "tools",
     "watch_signals": "events",
 }
 
