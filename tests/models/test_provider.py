@@ -103,7 +103,8 @@ async def test_signed_thinking_and_failed_tools_go_back_to_the_provider() -> Non
 
 async def test_what_the_user_wrote_is_not_added_to() -> None:
     with ModelServer(["ok", "ok"]) as server:
-        await claude(server).request([SystemMessage("Be brief."), *ASK])
+        model = ProviderModel("anthropic:claude-sonnet-5", base_url=server.url, api_key=KEY)
+        await model.request([SystemMessage("Be brief."), *ASK])
         late = [SystemMessage("Be brief."), *ASK, SystemMessage("Be rude."), UserMessage("again")]
         await gpt(server).request(late)
     assert server.requests[0].body["system"] == "Be brief."

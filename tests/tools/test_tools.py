@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import sys
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
@@ -78,6 +79,9 @@ def test_a_tool_that_cannot_be_called_is_refused_where_it_is_made() -> None:
         @tool
         def odd(thing: threading.Thread) -> None:
             """Takes what no model can send."""
+
+    with pytest.raises(ToolDefinitionError, match="wrap it in a function of your own"):
+        tool("make", description="Makes.")(dict)
 
     class Idle(BaseTool):
         name: str = "idle"
@@ -155,6 +159,62 @@ async def test_a_tool_that_raises_gives_an_error_result(host: ToolHost) -> None:
     result = await call_tool(fails, "{}", host)
     assert (result.outcome, result.error_type) == ("error", "LookupError")
     assert result.text == "tool fails failed: LookupError: nothing there"
+
+
+def leaves() -> None:
+    sys.exit(3)
+
+
+def cancels() -> None:
+    raise asyncio.CancelledError
+
+
+async def leaves_async() -> None:
+    sys.exit(3)
+
+
+async def cancels_async() -> None:
+    raise asyncio.CancelledError
+
+
+def breaks_cache(arguments: dict[str, Any], output: Any) -> bool:
+    raise RuntimeError("no cache")
+
+
+def fine() -> str:
+    return "fine"
+
+
+def mutter() -> object:
+    return Unspeakable()
+
+
+class Unspeakable:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        tool("bad", description="Exits.")(leaves),
+        tool("bad", description="Cancels.")(cancels),
+        tool("bad", description="Exits.")(leaves_async),
+        tool("bad", description="Cancels.")(cancels_async),
+        tool("bad", description="Breaks.", cache=breaks_cache)(fine),
+        tool("bad", description="Mutters.")(mutter),
+    ],
+    ids=["exit", "cancel", "async exit", "async cancel", "cache", "words"],
+)
+async def test_the_worst_a_tool_can_do_is_an_error_result(bad: BaseTool, host: ToolHost) -> None:
+    result = await call_tool(bad, "{}", host)
+    assert result.outcome == "error"
+    assert result.text.startswith("tool bad failed: ")
+
+
+@pytest.mark.parametrize("arguments", ["[" * 100_000, '{"a": ' * 5_000, "\ud800", "nul", '{"a": 1e999}'])
+async def test_the_worst_a_model_can_send_is_an_invalid_call(arguments: str, host: ToolHost) -> None:
+    assert (await call_tool(add, arguments, host)).outcome == "invalid"
 
 
 async def test_an_unknown_tool_is_told_with_those_there_are(host: ToolHost) -> None:

@@ -74,7 +74,7 @@ class Connection:
     async def use(self, call: Callable[[Any], Awaitable[T]]) -> T:
         """What `call(client)` gives. Raises McpConnectionError when the connection breaks meanwhile."""
         if not self.is_open or self._keeper is None:
-            raise self._lost()
+            raise self.lost()
         working = asyncio.ensure_future(call(self._client))
         try:
             await asyncio.wait({working, self._keeper}, return_when=asyncio.FIRST_COMPLETED)
@@ -82,11 +82,14 @@ class Connection:
             if not working.done():
                 working.cancel()
                 await asyncio.wait({working})
-        if working.cancelled() or self._keeper.done():
-            raise self._lost()
+        if working.cancelled():
+            raise self.lost()
+        if (error := working.exception()) is not None and self._keeper.done():
+            raise self.lost() from error
         return working.result()
 
-    def _lost(self) -> McpConnectionError:
+    def lost(self) -> McpConnectionError:
+        """What a caller is told whose answer cannot come any more."""
         why = f" ({self._why})" if self._why else ""
         return McpConnectionError(
             f"the connection to MCP server {self._name} is lost{why}; see that it is up, then call connect() again",

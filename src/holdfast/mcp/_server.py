@@ -21,7 +21,8 @@ from holdfast.errors import (
 from holdfast.mcp._connection import Connection
 from holdfast.mcp._tool import McpTool
 
-_TIMED_OUT = -32001
+_CLOSED, _TIMED_OUT = -32000, -32001
+"""The SDK's codes for errors that are not the server's own."""
 _MOST_PAGES = 100
 
 
@@ -118,13 +119,14 @@ class McpServer:
 
         Raises McpCallError with the server's words, McpTimeoutError, or McpConnectionError.
         """
-        result = await self._open_connection().use(lambda client: self._call(client, tool, arguments))
+        connection = self._open_connection()
+        result = await connection.use(lambda client: self._call(client, tool, arguments, connection))
         text = "\n".join(_in_words(part) for part in result.content)
         if result.is_error:
             raise McpCallError(text or f"{self.name} says only that {tool} failed", server=self.name)
         return text if result.structured_content is None else _unwrapped(result.structured_content)
 
-    async def _call(self, client: Any, tool: str, arguments: dict[str, Any]) -> Any:
+    async def _call(self, client: Any, tool: str, arguments: dict[str, Any], connection: Connection) -> Any:
         from mcp.shared.exceptions import MCPError
 
         try:
@@ -135,6 +137,8 @@ class McpServer:
                     f"{tool} of MCP server {self.name} did not answer within {self.timeout:g} s; allow more, or ask for less",
                     server=self.name,
                 ) from error
+            if error.error.code == _CLOSED:
+                raise connection.lost() from error
             raise McpCallError(f"{self.name}: {error.error.message}", server=self.name) from error
 
     def _open_connection(self) -> Connection:

@@ -67,7 +67,7 @@ async def call_tool(tool: BaseTool, arguments: str | dict[str, Any], host: ToolH
     try:
         sent = read_arguments(arguments)
         checked = tool.validate_arguments(sent)
-    except ValueError as error:  # pydantic's is one too
+    except Exception as error:  # a validator of the user's may raise anything
         return _failed(tool.name, "invalid", _why_invalid(error), type(error).__name__, sent)
     if tool.cache and (kept := host.cache.find(tool.name, sent)) is not None:
         return _finished(tool, sent, kept[0], from_cache=True)
@@ -93,36 +93,56 @@ def read_arguments(arguments: str | dict[str, Any]) -> dict[str, Any]:
 async def _work(tool: BaseTool, sent: dict[str, Any], checked: dict[str, Any], host: ToolHost) -> ToolResult:
     try:
         output = await _in_time(tool, checked, host)
+        if tool.cache is True or (callable(tool.cache) and tool.cache(sent, output)):
+            host.cache.keep(tool.name, sent, output)
+        return _finished(tool, sent, output)
     except _TooLateError:
         told = f"tool {tool.name} did not return within {tool.timeout:g} s and was given up"
         return _failed(tool.name, "timeout", told, "TimeoutError", sent)
     except Exception as error:
         told = cut(f"tool {tool.name} failed: {type(error).__name__}: {error}", tool.max_result_chars)
         return _failed(tool.name, "error", told, type(error).__name__, sent)
-    if tool.cache is True or (callable(tool.cache) and tool.cache(sent, output)):
-        host.cache.keep(tool.name, sent, output)
-    return _finished(tool, sent, output)
 
 
 class _TooLateError(Exception):
     """The time was up before the tool was done."""
 
 
+class _LeftError(Exception):
+    """The tool tried to end the program, or its own task; that ends the call alone."""
+
+
 async def _in_time(tool: BaseTool, checked: dict[str, Any], host: ToolHost) -> Any:
     if not tool.is_async:
         return await _in_thread(tool, checked, host)
-    working = asyncio.ensure_future(tool.work(**checked))
+    working = asyncio.ensure_future(_awaited(tool, checked))
     try:
         await _first_of(working, tool.timeout, host.clock)
     finally:
         if not working.done():
             working.cancel()
             await asyncio.wait({working})
+    if working.cancelled():
+        raise _LeftError("it cancelled itself")
     return working.result()
 
 
+async def _awaited(tool: BaseTool, checked: dict[str, Any]) -> Any:
+    try:
+        return await tool.work(**checked)
+    except SystemExit as error:
+        raise _LeftError(f"it tried to exit the program with {error.code}") from error
+
+
+def _called(tool: BaseTool, checked: dict[str, Any]) -> Any:
+    try:
+        return tool.work(**checked)
+    except (SystemExit, asyncio.CancelledError) as error:
+        raise _LeftError(f"it raised {type(error).__name__}") from error
+
+
 async def _in_thread(tool: BaseTool, checked: dict[str, Any], host: ToolHost) -> Any:
-    thread = host.threads.submit(copy_context(), lambda: tool.work(**checked))
+    thread = host.threads.submit(copy_context(), _called, tool, checked)
     try:
         await _first_of(done_here(thread), tool.timeout, host.clock)
     except BaseException:
@@ -156,8 +176,8 @@ def _failed(name: str, outcome: Outcome, told: str, error_type: str, sent: dict[
     return ToolResult(name, told, outcome, None, sent or {}, error=told, error_type=error_type)
 
 
-def _why_invalid(error: ValueError) -> str:
+def _why_invalid(error: Exception) -> str:
     if not isinstance(error, ValidationError):
-        return str(error)
+        return str(error) or type(error).__name__
     places = [f"{'.'.join(map(str, line['loc'])) or 'arguments'}: {line['msg']}" for line in error.errors()]
     return f"the arguments do not fit: {'; '.join(places)}; call the tool again with arguments that do"

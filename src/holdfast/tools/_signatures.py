@@ -22,7 +22,7 @@ def arguments_of(function: Callable[..., Any], name: str) -> type[BaseModel]:
     _, described = read_docstring(inspect.getdoc(function) or "")
     hints = _hints(function, name)
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in _parameters(function, name):
         if parameter.name == "self":
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -33,6 +33,13 @@ def arguments_of(function: Callable[..., Any], name: str) -> type[BaseModel]:
         field = Field(default, description=described.get(parameter.name))
         fields[parameter.name] = (hints.get(parameter.name, Any), field)
     return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError as error:  # some builtins have none
+        raise ToolDefinitionError(f"tool {name}: {error}; wrap it in a function of your own") from error
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
