@@ -7,7 +7,7 @@ import gc
 import logging
 import pickle
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -37,7 +37,7 @@ from holdfast.models import (
     load_model,
 )
 from holdfast.serde import encode
-from holdfast.testing import Answer, Failure, ModelServer, Raw, Thinking, ToolUse
+from holdfast.testing import Answer, Failure, Gate, ModelServer, Raw, Thinking, ToolUse
 
 KEY = "sk-do-not-show-me"
 ASK: Sequence[Message] = [UserMessage("hello")]
@@ -221,6 +221,17 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
         url = server.openai_url
     with pytest.raises(ModelUnavailableError, match="can be reached"):
         await ProviderModel("openai:gpt-4o", base_url=url, api_key=KEY, retries=NO_RETRIES).request(ASK)
+
+
+@pytest.mark.parametrize("make", [gpt, claude])
+async def test_a_provider_that_says_nothing_is_given_up_in_time(make: Callable[[ModelServer], ProviderModel]) -> None:
+    gate = Gate()
+    with ModelServer([Answer(gate, "late"), Answer(gate, "late")]) as server:
+        with pytest.raises(ModelUnavailableError):
+            await make(server).request(ASK, settings=ModelSettings(timeout=0.2, max_tokens=9))
+        with pytest.raises(ModelUnavailableError):
+            [part async for part in make(server).stream(ASK, settings=ModelSettings(timeout=0.2))]
+        gate.open()
 
 
 # -- costs and connections ---------------------------------------------------------------------------------------------
