@@ -17,7 +17,7 @@ REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 # Modules that `import holdfast` must not load.
-HEAVY = ("asyncio", "pydantic", "rich", "typer")
+HEAVY = ("asyncio", "httpx2", "mcp", "pydantic", "pydantic_ai", "rich", "typer")
 
 
 def run(command: Sequence[str | Path], cwd: Path) -> str:

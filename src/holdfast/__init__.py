@@ -52,10 +52,13 @@ if TYPE_CHECKING:
     from holdfast.flow import router as router
     from holdfast.flow import start as start
     from holdfast.graph import StepFailure as StepFailure
+    from holdfast.models import ScriptedModel as ScriptedModel
     from holdfast.runs import Run as Run
     from holdfast.runs import RunStatus as RunStatus
     from holdfast.runtime import Runtime as Runtime
     from holdfast.runtime import default_runtime as default_runtime
+    from holdfast.tools import BaseTool as BaseTool
+    from holdfast.tools import tool as tool
 
     event_bus: EventBus
     """The bus of the default runtime."""
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "BaseEvent": "events",
     "BaseEventListener": "events",
+    "BaseTool": "tools",
     "BoundExecutor": "context",
     "CheckpointConfig": "checkpoints",
     "Depends": "events",
@@ -78,6 +82,7 @@ _WHERE = {
     "RunStatus": "runs",
     "Runtime": "runtime",
     "RuntimeState": "events",
+    "ScriptedModel": "models",
     "SqliteProvider": "checkpoints",
     "StepFailure": "graph",
     "UnknownEvent": "events",
@@ -97,6 +102,7 @@ _WHERE = {
     "router": "flow",
     "sensitive": "deltas",
     "start": "flow",
+    "tool": "tools",
     "watch_signals": "events",
 }
 

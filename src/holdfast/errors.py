@@ -15,6 +15,7 @@
     │   ├── FlowDefinitionError         a flow class can never run as it is written
     │   ├── GraphChangedError           the program differs from the one its run was recorded with
     │   ├── FlowInputError              inputs or state do not fit the flow
+    │   ├── ToolDefinitionError         a tool can never be called as it is written
     │   └── PlatformError               this operating system is not supported
     ├── ConfigurationError              the surroundings are not set up: no project, no store
     ├── FlushTimeoutError               handlers were still at work when the time was up
@@ -32,8 +33,22 @@
     │   ├── AnswerPendingError              a person's answer will come later; the run is put down until then
     │   ├── RunEndedError                   it has ended; late writes and emits are refused
     │   └── RunUnrecordedError              it ended, but its end could not be stored
+    ├── ModelError                      a model did not answer as hoped; says which model
+    │   ├── ModelAuthError                  the provider does not accept the key
+    │   │   └── ModelKeyMissingError            no key was given; `variable` names where one is looked for
+    │   ├── ModelRequestError               the provider refuses the request; sending it again will not help
+    │   │   └── ContextLengthError              the messages do not fit into the model's context window
+    │   ├── ModelRateLimitedError           too many requests; `retry_after` says how long to wait, if known
+    │   ├── ModelUnavailableError           the provider cannot be reached, is overloaded or broke
+    │   ├── ModelReplyError                 the provider answered with something that is no answer
+    │   └── ModelStreamError                the answer broke off half-way; no part of it counts
+    ├── McpError                        an MCP server did not do as asked; says which server
+    │   ├── McpConnectionError              it cannot be reached, or the connection was lost
+    │   ├── McpTimeoutError                 it did not answer in time
+    │   └── McpCallError                    it answered with an error
     └── StorageError                    something cannot be stored or read back
         ├── NotStorableError                a value has no stored form; names its path
+        ├── SecretMissingError              what was stored needs a secret that was not supplied again
         ├── StoreUnavailableError           the storage itself cannot be reached, read or written
         ├── CorruptStoreError               what is stored is damaged; says what can be saved and how
         ├── RunBusyError                    another live process holds the run
@@ -44,6 +59,8 @@ Base classes say what kind of mistake it is, so `except UsageError` separates "f
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 
 class HoldfastError(Exception):
@@ -114,6 +131,10 @@ class GraphChangedError(UsageError):
 
 class FlowInputError(UsageError, ValueError):
     """Inputs or a state do not fit the flow they were given to."""
+
+
+class ToolDefinitionError(UsageError, TypeError):
+    """A tool can never be called as it is written."""
 
 
 class PlatformError(UsageError, ImportError):
@@ -196,6 +217,83 @@ class RunUnrecordedError(RunError):
     """The run ended but its end could not be stored; recovery owns it now."""
 
 
+class ModelError(HoldfastError):
+    """A model did not answer as hoped."""
+
+    transient: ClassVar[bool] = False
+    """Whether the same request may succeed later; only then it is sent again."""
+
+    def __init__(
+        self, message: str, *, model: str = "", status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        self.model = model
+        self.status = status
+        """The HTTP status, where there was one."""
+        self.retry_after = retry_after
+        """Seconds the provider asked to wait, if it did."""
+        super().__init__(message)
+
+
+class ModelAuthError(ModelError):
+    """The provider does not accept the key, or the key may not use this model."""
+
+
+class ModelKeyMissingError(ModelAuthError):
+    """No key was given and none is in the environment; `variable` names where it is looked for."""
+
+    def __init__(self, message: str, *, variable: str = "", model: str = "") -> None:
+        self.variable = variable
+        super().__init__(message, model=model)
+
+
+class ModelRequestError(ModelError):
+    """The provider refuses the request itself; sending it again will not help."""
+
+
+class ContextLengthError(ModelRequestError):
+    """The messages do not fit into the model's context window; shorten or summarise them."""
+
+
+class ModelRateLimitedError(ModelError):
+    """Too many requests; `retry_after` says how long to wait, if the provider did."""
+
+    transient = True
+
+
+class ModelUnavailableError(ModelError):
+    """The provider cannot be reached, is overloaded, or broke before it had answered."""
+
+    transient = True
+
+
+class ModelReplyError(ModelError):
+    """The provider answered with something that is no answer."""
+
+
+class ModelStreamError(ModelError):
+    """The answer broke off half-way; no part of it counts, and `__cause__` says what broke."""
+
+
+class McpError(HoldfastError):
+    """An MCP server did not do as asked."""
+
+    def __init__(self, message: str, *, server: str = "") -> None:
+        self.server = server
+        super().__init__(message)
+
+
+class McpConnectionError(McpError):
+    """An MCP server cannot be reached, or the connection to it was lost; connect again once it is up."""
+
+
+class McpTimeoutError(McpError, TimeoutError):
+    """An MCP server did not answer in time."""
+
+
+class McpCallError(McpError):
+    """An MCP server answered a call with an error."""
+
+
 class StorageError(HoldfastError):
     """Something cannot be stored or read back."""
 
@@ -208,6 +306,14 @@ class NotStorableError(StorageError, TypeError):
         self.type_name = type_name
         advice = hint or "store plain data made from it instead"
         super().__init__(f"{path}: cannot store a {type_name}; {advice}")
+
+
+class SecretMissingError(StorageError):
+    """What was stored needs a secret that was not supplied again; `secret` names it."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+        super().__init__(f"the secret {secret} is never stored and was not supplied; pass it in `secrets`")
 
 
 class StoreUnavailableError(StorageError):

@@ -1,8 +1,23 @@
-"""For your tests and ours: a clock that stands still, a runtime of one's own, conformance suites."""
+"""For your tests and ours: a clock that stands still, a runtime of one's own, a model server, conformance suites."""
 
 from __future__ import annotations
 
 from holdfast.testing._clock import ManualClock
 from holdfast.testing._isolation import isolated_runtime
+from holdfast.testing._model_server import ModelServer
+from holdfast.testing._model_server_script import Answer, Cut, Drop, Failure, Gate, Raw, Received, Thinking, ToolUse
 
-__all__ = ["ManualClock", "isolated_runtime"]
+__all__ = [
+    "Answer",
+    "Cut",
+    "Drop",
+    "Failure",
+    "Gate",
+    "ManualClock",
+    "ModelServer",
+    "Raw",
+    "Received",
+    "Thinking",
+    "ToolUse",
+    "isolated_runtime",
+]

@@ -1,0 +1,108 @@
+"""Tools as plain data and back: by the name of their class or function, with their settings and how often they were used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
+
+from holdfast.errors import NotStorableError, SecretMissingError, StorageError, ToolDefinitionError
+from holdfast.serde import to_plain
+from holdfast.tools._base import BaseTool, FunctionTool
+from holdfast.tools._classes import dump_class, load_class
+from holdfast.tools._references import dump_reference, load_function, load_reference
+
+
+def dump_tool(tool: BaseTool, path: str = "$") -> dict[str, Any]:
+    """A tool as plain data, without its secrets.
+
+    Raises NotStorableError, naming the place below `path`, for a lambda, a local function or class, or a field that has
+    no stored form.
+    """
+    if tool.not_stored:
+        raise NotStorableError(path, type(tool).__name__, tool.not_stored)
+    stored: dict[str, Any] = {"usage_count": tool.usage_count}
+    if isinstance(tool, FunctionTool):
+        stored["function"] = dump_reference(tool, f"{path}.func")
+    else:
+        stored["class"] = dump_reference(type(tool), path)
+    secrets = [name for name in type(tool).model_fields if isinstance(getattr(tool, name), SecretStr | SecretBytes)]
+    stored["fields"] = {
+        name: _dump_field(getattr(tool, name), f"{path}.{name}")
+        for name in type(tool).model_fields
+        if name not in secrets and not _is_given(tool, name)
+    }
+    if secrets:
+        stored["secrets"] = secrets
+    return stored
+
+
+def _is_given(tool: BaseTool, name: str) -> bool:
+    """Whether the class brings this value itself."""
+    if name == "func":
+        return True
+    field = type(tool).model_fields[name]
+    value = getattr(tool, name)
+    default = field.get_default(call_default_factory=True, validated_data={})
+    return not field.is_required() and type(default) is type(value) and bool(default == value)
+
+
+def _dump_field(value: Any, path: str) -> Any:
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        return {"$class": dump_class(value, path)}
+    if callable(value) and not isinstance(value, BaseModel):
+        return {"$function": dump_reference(value, path)}
+    try:
+        plain = to_plain(value)
+    except NotStorableError as error:
+        hint = "store plain data made from it, or mark the field with exclude and make it anew"
+        raise NotStorableError(f"{path}{error.path[1:]}", error.type_name, hint) from error
+    is_mistakable = isinstance(plain, dict) and len(plain) == 1 and next(iter(plain)).startswith("$")
+    return {"$plain": plain} if is_mistakable else plain
+
+
+def load_tool(stored: dict[str, Any], secrets: Mapping[str, str] | None = None) -> BaseTool:
+    """The tool that `dump_tool` described, of its own class. Only what this program has imported is found.
+
+    `secrets` gives its secret fields again, by field or by `tool.field`. Raises SecretMissingError for one that is not
+    there, StorageError for a tool that cannot be made.
+    """
+    try:
+        fields = {name: _load_field(value) for name, value in stored["fields"].items()}
+        fields |= _find_secrets(stored, fields, secrets or {})
+        tool = _make(stored, fields)
+        tool._usage.used = stored["usage_count"]
+    except (KeyError, AttributeError, ValidationError, ToolDefinitionError) as error:
+        raise StorageError(f"this stored tool cannot be made again: {error}") from error
+    return tool
+
+
+def _make(stored: dict[str, Any], fields: dict[str, Any]) -> BaseTool:
+    if "function" in stored:
+        return FunctionTool(func=load_function(stored["function"]), **fields)
+    found = load_reference(stored["class"])
+    if not (isinstance(found, type) and issubclass(found, BaseTool)):
+        raise StorageError(f"{stored['class']} is no tool")
+    return found(**fields)
+
+
+def _load_field(value: Any) -> Any:
+    if isinstance(value, dict) and len(value) == 1:
+        if "$class" in value:
+            return load_class(value["$class"])
+        if "$function" in value:
+            return load_function(value["$function"])
+        if "$plain" in value:
+            return value["$plain"]
+    return value
+
+
+def _find_secrets(stored: dict[str, Any], fields: dict[str, Any], secrets: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for field in stored.get("secrets", ()):
+        name = f"{fields.get('name') or stored.get('class', '').rpartition(':')[2]}.{field}"
+        if name not in secrets and field not in secrets:
+            raise SecretMissingError(name)
+        found[field] = secrets.get(name, secrets.get(field, ""))
+    return found
