@@ -95,6 +95,26 @@ class AsyncLoop(Loop):
         return self.once()
 
 
+class Committing(Loop):
+    """The same, not written down, but each step commits the rows that ours would, by itself: a commit in the same rhythm."""
+
+    def __init__(self, bare: Bare, commits: list[Commit]) -> None:
+        super().__init__()
+        self._bare = bare
+        self._commits = commits
+
+    def once(self) -> Literal["again", "done"]:
+        self._bare.commit_all([self._commits[self.state.n % len(self._commits)]])
+        return super().once()
+
+
+class AsyncCommitting(Committing):
+    """The same with an async step."""
+
+    async def work(self) -> Literal["again", "done"]:  # type: ignore[override]
+        return self.once()
+
+
 def measure_flow() -> list[Row]:
     """Three steps, without durability."""
 
@@ -126,6 +146,7 @@ def measure_durable() -> list[Row]:
         kinds: list[tuple[str, type[Loop]]] = [("blocking step", Loop), ("async step", AsyncLoop)]
         rows = [_fresh(Path(folder), name, flow) for name, flow in kinds]
         rows += [_reused(Path(folder), name, flow) for name, flow in kinds]
+        rows += [_in_rhythm(Path(folder), name, flow) for name, flow in kinds]
         return [*rows, _behind(Path(folder)), *_growing(Path(folder))]
 
 
@@ -159,6 +180,24 @@ def _reused(folder: Path, name: str, flow: type[Loop]) -> Row:
         return _paired(
             f"durable {name}, SQLite, reused WAL",
             lambda number: (lambda: _step_ms(flow, store), lambda: _bare_ms(bare, rows)),
+        )
+
+
+def _in_rhythm(folder: Path, name: str, flow: type[Loop]) -> Row:
+    """Beside the same flow, not written down, whose steps commit the same rows by hand.
+
+    A commit right after another is cheaper than one after a tenth of a millisecond of anything else: caches and the disk's
+    queue are warm. No program commits without doing something in between, so this is the limit that one can reach.
+    """
+    file = folder / f"{flow.__name__}-rhythm.db"
+    rows = _rows_of_a_run(file.with_suffix(".one"), flow)
+    by_hand = AsyncCommitting if flow is AsyncLoop else Committing
+    with SqliteStore(file) as store, Bare(file.with_suffix(".bare")) as bare:
+        fill_wal(store)
+        bare.fill_wal()
+        return _paired(
+            f"durable {name} beside one that commits by hand",
+            lambda number: (lambda: _step_ms(flow, store), lambda: _timed(by_hand(bare, rows), {})),
         )
 
 

@@ -85,7 +85,7 @@ class Bare:
     """A connection, a transaction, the rows; nothing else. Plain tables with the store's columns: no index, no check."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute(f"CREATE TABLE event ({', '.join(f'e{n}' for n in range(EVENT))})")
