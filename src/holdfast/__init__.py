@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from holdfast.flow import HumanFeedbackResult as HumanFeedbackResult
     from holdfast.flow import Pending as Pending
     from holdfast.flow import and_ as and_
+    from holdfast.flow import each as each
     from holdfast.flow import failed as failed
+    from holdfast.flow import gathered as gathered
     from holdfast.flow import human_feedback as human_feedback
     from holdfast.flow import listen as listen
     from holdfast.flow import or_ as or_
@@ -91,7 +93,9 @@ _WHERE = {
     "bind": "context",
     "current_run_id": "context",
     "default_runtime": "runtime",
+    "each": "flow",
     "failed": "flow",
+    "gathered": "flow",
     "human_feedback": "flow",
     "is_replaying": "context",
     "listen": "flow",

@@ -27,8 +27,11 @@ from holdfast.graph import (
     Start,
     Started,
     decide,
+    each_label,
     evolve,
+    failure_label,
     fold,
+    gathered_label,
     route_label,
 )
 
@@ -46,6 +49,15 @@ def conditions(labels: tuple[str, ...]) -> st.SearchStrategy[Condition]:
     )
 
 
+def triggers(before: list[str]) -> st.SearchStrategy[Condition]:
+    """What may trigger a step: those before it, their failures, what ran for each of their items; a route."""
+    labels = [label(name) for name in before for label in (str, str, failure_label, gathered_label)]
+    each = st.sampled_from(before).map(
+        lambda name: Source(each_label(name))
+    )  # alone: it runs as often as there are items
+    return st.one_of(conditions((*labels, *map(route_label, ROUTES))), each)
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
     """Up to six steps; one or two starts; listeners of anything defined before them, or of a route (so loops occur)."""
@@ -58,8 +70,7 @@ def graphs(draw: st.DrawFn) -> Graph:
         if index < starts:
             nodes.append(Node(name, is_start=True, is_router=router, routes=routes))
         else:
-            trigger = draw(conditions((*names[:index], *map(route_label, ROUTES))))
-            nodes.append(Node(name, trigger, is_router=router, routes=routes))
+            nodes.append(Node(name, draw(triggers(names[:index])), is_router=router, routes=routes))
     return Graph("random", tuple(nodes), max_calls=4)
 
 
@@ -74,10 +85,11 @@ class World:
         if self.failing and luck[0] < 40:
             return Failed(execution.step, execution.number, f"{execution.key} broke")
         route = ROUTES[luck[1] % 3] if self.graph.by_name[execution.step].is_router else None
-        return Completed(execution.step, execution.number, route)
+        items = luck[2] % 3 if execution.step in self.graph.spreading else None
+        return Completed(execution.step, execution.number, route, items)
 
 
-def play(world: World, facts: list[Fact], data: st.DataObject, limit: int = 200) -> list[Fact]:
+def play(world: World, facts: list[Fact], data: st.DataObject, limit: int = 1000) -> list[Fact]:
     """Go on from `facts` to the end, choosing at random what finishes next."""
     facts = [*facts, Began()]
     state = fold(world.graph, facts)
@@ -104,7 +116,8 @@ def play(world: World, facts: list[Fact], data: st.DataObject, limit: int = 200)
 
 def ends(state: GraphState) -> tuple[object, ...]:
     """What a run amounts to when it is over."""
-    return state.counts, state.last, state.won, state.arrived, sorted(state.errors), sorted(state.tolerated)
+    batches = (state.batches, state.left)
+    return state.counts, state.last, state.won, state.arrived, batches, sorted(state.errors), sorted(state.tolerated)
 
 
 @settings(max_examples=150, deadline=None)

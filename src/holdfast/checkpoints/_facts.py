@@ -21,7 +21,7 @@ _FACTS: dict[type[BaseEvent], Callable[[Any], Fact]] = {
     FlowStartedEvent: lambda event: Began(),
     CheckpointRestoredEvent: lambda event: Began(),
     MethodExecutionStartedEvent: lambda event: Started(event.method_name, event.execution),
-    MethodExecutionFinishedEvent: lambda event: Completed(event.method_name, event.execution, event.route),
+    MethodExecutionFinishedEvent: lambda event: Completed(event.method_name, event.execution, event.route, event.items),
     MethodExecutionFailedEvent: lambda event: Failed(
         event.method_name, event.execution, f"{event.error_type}: {event.error}"
     ),

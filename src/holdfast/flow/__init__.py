@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.flow._conditions import and_, failed, or_
+from holdfast.flow._conditions import and_, each, failed, gathered, or_
 from holdfast.flow._decorators import listen, router, start
 from holdfast.flow._flow import Flow
 from holdfast.flow._human import HumanFeedbackResult, human_feedback
@@ -16,7 +16,9 @@ __all__ = [
     "HumanFeedbackResult",
     "Pending",
     "and_",
+    "each",
     "failed",
+    "gathered",
     "human_feedback",
     "listen",
     "or_",

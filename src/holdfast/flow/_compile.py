@@ -15,7 +15,17 @@ from holdfast.flow._conditions import resolve
 from holdfast.flow._decorators import NOTE, StepNote, routes_of
 from holdfast.flow._human import GATE, SUFFIX, Gate
 from holdfast.flow._persist import PersistPlan, plan_of
-from holdfast.graph import Condition, Graph, Node, Source, failure_label, labels_of, route_label
+from holdfast.graph import (
+    Condition,
+    Graph,
+    Node,
+    Source,
+    each_label,
+    failure_label,
+    gathered_label,
+    labels_of,
+    route_label,
+)
 
 
 def steps_of(cls: type) -> dict[str, tuple[Callable[..., Any], StepNote]]:
@@ -103,15 +113,15 @@ def _check(graph: Graph) -> None:
         raise FlowDefinitionError(f"{graph.name} has no @start() method, so nothing would ever run")
     routers = [node for node in graph.nodes if node.is_router]
     declared = {route_label(route): route for node in routers for route in node.routes}
-    failures = {failure_label(name) for name in graph.by_name}
+    aside = {label(name) for name in graph.by_name for label in (failure_label, each_label, gathered_label)}
     unknown_routes = any(not node.routes for node in routers)  # only known once a router ran
     for node in graph.nodes:
         for label in labels_of(node.trigger):
-            if label in graph.by_name or label in declared or label in failures:
+            if label in graph.by_name or label in declared or label in aside:
                 continue
             if unknown_routes and label.startswith(route_label("")):
                 continue
-            name = label.removeprefix(route_label("")).removeprefix(failure_label(""))
+            name = label.removeprefix(route_label("")).lstrip("✗∀Σ")
             near = difflib.get_close_matches(name, [*graph.by_name, *declared.values()], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise FlowDefinitionError(

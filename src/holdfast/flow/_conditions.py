@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from holdfast.errors import FlowDefinitionError
-from holdfast.graph import AllOf, AnyOf, Condition, Source, failure_label, route_label
+from holdfast.graph import AllOf, AnyOf, Condition, Source, each_label, failure_label, gathered_label, route_label
 
 Trigger: TypeAlias = str | Enum | Callable[..., Any] | AllOf | AnyOf | Source
 NAMED = "?"  # marks a name written as a string: a method or a route, which is known once the class is complete
@@ -25,10 +25,24 @@ def or_(*triggers: Trigger) -> Condition:
 
 def failed(method: str | Callable[..., Any]) -> Condition:
     """Holds when a method has failed. It then does not fail the flow; the listener is given a `StepFailure`."""
+    return Source(failure_label(_name_of("failed", method)))
+
+
+def each(method: str | Callable[..., Any]) -> Condition:
+    """Holds for each item of the list that a method returned: the listener runs once for each, all at once."""
+    return Source(each_label(_name_of("each", method)))
+
+
+def gathered(method: str | Callable[..., Any]) -> Condition:
+    """Holds when a method that runs for `each` item has done so for all; the listener is given the list of its results."""
+    return Source(gathered_label(_name_of("gathered", method)))
+
+
+def _name_of(function: str, method: str | Callable[..., Any]) -> str:
     name = method if isinstance(method, str) else getattr(method, "__name__", None)
     if name is None:
-        raise FlowDefinitionError(f"failed() wants a method or its name, not {method!r}")
-    return Source(failure_label(name))
+        raise FlowDefinitionError(f"{function}() wants a method or its name, not {method!r}")
+    return name
 
 
 def condition(trigger: Trigger) -> Condition:

@@ -81,7 +81,8 @@ class FlowProgram:
             params = {} if result is None else {"result": result}
             return MethodExecutionStartedEvent, self._about(fact.step, fact.number, params=params)
         if isinstance(fact, Completed):
-            return MethodExecutionFinishedEvent, self._about(fact.step, fact.number, result=result, route=fact.route)
+            told = {"result": result, "route": fact.route, "items": fact.items}
+            return MethodExecutionFinishedEvent, self._about(fact.step, fact.number, **told)
         if isinstance(fact, Failed):
             told = {"error": str(error), "error_type": type(error).__name__}
             return MethodExecutionFailedEvent, self._about(fact.step, fact.number, **told)

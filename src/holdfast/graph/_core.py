@@ -15,7 +15,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
-from holdfast.graph._model import Graph, Node, failure_label, holds, labels_of, route_label
+from holdfast.graph._model import (
+    Graph,
+    Node,
+    each_label,
+    failure_label,
+    gathered_label,
+    holds,
+    labels_of,
+    route_label,
+)
 
 V = TypeVar("V")
 
@@ -27,6 +36,8 @@ class Execution(Struct, frozen=True):
     number: int
     cause: str | None = None
     """the key of the execution whose result it is given"""
+    index: int | None = None
+    """of the one item of that result which it is given"""
 
     @property
     def key(self) -> str:
@@ -53,6 +64,10 @@ class GraphState(Struct, frozen=True):
     """started, and waiting for something from outside"""
     arrived: dict[str, dict[str, str]] = {}
     """for each step, the labels that came since it last fired, with the execution each came from"""
+    batches: dict[str, tuple[str, ...]] = {}
+    """the executions that run for the items of one result, until what follows them all is done"""
+    left: dict[str, int] = {}
+    """how many of a batch are not done yet"""
     won: dict[str, str] = {}
     """steps that several sources competed for and one has won, with the label that did"""
     losers: frozenset[str] = frozenset()
@@ -106,7 +121,10 @@ def decide(graph: Graph, state: GraphState) -> list[Command]:
     """What to do next. The empty list means: wait for what is in flight."""
     if not state.begun:
         return []
-    errors = (*state.errors, *(_too_often(graph, e) for e in state.ready if e.number > graph.max_calls))
+    errors = (
+        *state.errors,
+        *(_too_often(graph, e) for e in state.ready if e.number > graph.max_calls and e.index is None),
+    )
     if errors:
         cancels: list[Command] = [Cancel(execution) for execution in state.in_flight.values()]
         return cancels or [Fail(errors)]
@@ -139,7 +157,8 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
     losers = state.losers - {key} if lost else state.losers
     if isinstance(fact, Completed):
         state = replace(state, running=running, waiting=waiting, losers=losers, last=key)
-        return _complete(graph, state, execution, key, fact.route)
+        state = _complete(graph, state, execution, key, fact.route)
+        return _batch(graph, state, execution, key, fact.items)
     state = replace(state, running=running, waiting=waiting, losers=losers)
     if lost:
         return state
@@ -179,6 +198,7 @@ def results_needed(state: GraphState) -> set[str]:
     needed = {e.cause for e in (*state.ready, *state.in_flight.values(), *state.halted.values())}
     needed |= {e.execution.cause for e in state.tolerated.values()}
     needed |= {key for labels in state.arrived.values() for key in labels.values()}
+    needed |= {key for batch in state.batches.values() for key in batch}
     return {key for key in (*needed, state.last) if key is not None}
 
 
@@ -200,6 +220,53 @@ def _complete(graph: Graph, state: GraphState, execution: Execution, key: str, r
         ahead = graph.ahead_of(tuple(labels))
         state = replace(state, won={name: label for name, label in state.won.items() if name not in ahead})
     return _arrive(graph, state, labels)
+
+
+def _batch(graph: Graph, state: GraphState, execution: Execution, key: str, items: int | None) -> GraphState:
+    """What follows from a result that is taken apart, and from an execution that ran for one item of it."""
+    if execution.cause in state.batches:  # it was given all that the batch came to
+        state = replace(state, batches=_without(state.batches, execution.cause))
+    if items is not None and execution.step in graph.spreading:
+        for node in graph.listeners[each_label(execution.step)]:
+            state = _spread(graph, state, node, key, items)
+    if execution.index is not None:
+        state = _gather(graph, state, execution)
+    return state
+
+
+def _spread(graph: Graph, state: GraphState, node: Node, cause: str, items: int) -> GraphState:
+    """Run a step for each item of a result."""
+    first = state.counts.get(node.name, 0) + 1
+    executions = tuple(Execution(node.name, first + index, cause, index) for index in range(items))
+    batch = batch_key(node.name, cause)
+    state = replace(
+        state,
+        counts={**state.counts, node.name: first + items - 1},
+        ready=(*state.ready, *executions),
+        batches={**state.batches, batch: tuple(execution.key for execution in executions)},
+        left={**state.left, batch: items},
+    )
+    return _gathered(graph, state, node.name, batch) if not items else state
+
+
+def _gather(graph: Graph, state: GraphState, execution: Execution) -> GraphState:
+    batch = batch_key(execution.step, execution.cause or "")
+    left = state.left.get(batch, 0) - 1
+    if left > 0:
+        return replace(state, left={**state.left, batch: left})
+    return _gathered(graph, state, execution.step, batch)
+
+
+def _gathered(graph: Graph, state: GraphState, step: str, batch: str) -> GraphState:
+    """Every item is done."""
+    label = gathered_label(step)
+    batches = state.batches if label in graph.listeners else _without(state.batches, batch)
+    return _arrive(graph, replace(state, left=_without(state.left, batch), batches=batches), {label: batch})
+
+
+def batch_key(step: str, cause: str) -> str:
+    """Under which key the results of a step for every item of another's result are known."""
+    return f"{step}*{cause}"
 
 
 def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphState:

@@ -24,6 +24,8 @@ class Completed(Struct, frozen=True, tag="completed"):
     step: str
     number: int
     route: str | None = None
+    items: int | None = None
+    """how many items the result has, if something is to run for each of them"""
 
 
 class Failed(Struct, frozen=True, tag="failed"):

@@ -27,6 +27,16 @@ def failure_label(step: str) -> str:
     return f"✗{step}"
 
 
+def each_label(step: str) -> str:
+    """The label of one item of a step's result. What listens to it runs once for each, all at once."""
+    return f"∀{step}"
+
+
+def gathered_label(step: str) -> str:
+    """The label that arrives when a step has run for every item of a result."""
+    return f"Σ{step}"
+
+
 class AllOf(Struct, frozen=True, tag="all"):
     """Holds when every part does."""
 
@@ -108,6 +118,11 @@ class Graph(Struct, frozen=True, dict=True):
         return {node.name: dict.fromkeys(labels_of(node.trigger)) for node in self.nodes}
 
     @cached_property
+    def spreading(self) -> frozenset[str]:
+        """Steps whose results are taken apart: something runs for each of their items."""
+        return frozenset(node.name for node in self.nodes if each_label(node.name) in self.listeners)
+
+    @cached_property
     def starts(self) -> tuple[Node, ...]:
         """Steps that run as soon as the run begins."""
         return tuple(node for node in self.nodes if node.is_start and node.trigger is None)
@@ -125,7 +140,8 @@ class Graph(Struct, frozen=True, dict=True):
         found, ahead = set(names), list(names)
         while ahead:
             name = ahead.pop()
-            for target in (*self.feeds(name), *self.listeners.get(failure_label(name), ())):
+            aside = (failure_label(name), each_label(name), gathered_label(name))
+            for target in (*self.feeds(name), *(node for label in aside for node in self.listeners.get(label, ()))):
                 if target.name not in found:
                     found.add(target.name)
                     ahead.append(target.name)

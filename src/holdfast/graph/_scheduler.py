@@ -189,7 +189,15 @@ class Scheduler:
 
     def _completed(self, execution: Execution, result: Any) -> Outcome:
         route = self.program.route(execution.step, result) if self.graph.by_name[execution.step].is_router else None
-        return Outcome(Completed(execution.step, execution.number, route), result)
+        if execution.step not in self.graph.spreading:
+            return Outcome(Completed(execution.step, execution.number, route), result)
+        if isinstance(result, list | tuple):
+            return Outcome(Completed(execution.step, execution.number, route, len(result)), result)
+        error = StepFailedError(
+            f"step {execution.step} returned a {type(result).__name__}, but something is to run for each item of its "
+            f"result: return a list"
+        )
+        return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
 
     async def _await_alone(self, execution: Execution) -> None:
         outside = position.set(self._place(execution))
@@ -327,7 +335,12 @@ class Scheduler:
         self.event_ids = {key: event_id for key, event_id in self.event_ids.items() if key in needed}
 
     def _given(self, execution: Execution) -> Any:
-        return self.results.get(execution.cause) if execution.cause is not None else None
+        if execution.cause is None:
+            return None
+        if (batch := self.state.batches.get(execution.cause)) is not None:
+            return [self.results.get(key) for key in batch]
+        result = self.results.get(execution.cause)
+        return result if execution.index is None else result[execution.index]  # type: ignore[index]
 
     def _place(self, execution: Execution) -> Position:
         here = self.run.place

@@ -7,7 +7,18 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from holdfast.graph._model import AllOf, AnyOf, Condition, Graph, Node, Source, failure_label, route_label
+from holdfast.graph._model import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Graph,
+    Node,
+    Source,
+    each_label,
+    failure_label,
+    gathered_label,
+    route_label,
+)
 
 Kind: TypeAlias = Literal["start", "router", "step", "mark"]
 
@@ -73,9 +84,10 @@ class Sketch:
         """Where a label comes from: a shape, the route it takes, and whether that is a guess."""
         if label in self.keys:
             return [(self.keys[label], "", False)]
-        failing = next((name for name in self.keys if failure_label(name) == label), None)
-        if failing is not None:
-            return [(self.keys[failing], "failed", False)]
+        for name, key in self.keys.items():
+            for aside, text in ((failure_label, "failed"), (each_label, "each"), (gathered_label, "all")):
+                if aside(name) == label:
+                    return [(key, text, False)]
         route = label.removeprefix(route_label(""))
         routers = [node for node in self.graph.nodes if node.is_router]
         declaring = [node for node in routers if route in node.routes]

@@ -115,6 +115,7 @@ class MethodExecutionFinishedEvent(BaseEvent):
     method_name: str
     execution: int = 1
     route: str | None = None
+    items: int | None = None
     result: Any = None
 
 
