@@ -362,3 +362,54 @@ def test_a_resume_is_told_of(store: SqliteStore, config: CheckpointConfig, runti
         broken.kickoff(from_checkpoint=run.root_run_id)
     runtime.event_bus.flush()
     assert [event.branch for event in told] == ["main"]
+
+
+def test_any_event_of_the_tree_may_make_a_checkpoint(tmp_path: Path, runtime: Runtime) -> None:
+    class Outer(Flow[dict[str, Any]]):
+        @start()
+        def inside(self) -> int:
+            return int(Adds(runtime=runtime).kickoff())
+
+    def triggers(*on_events: str) -> list[str]:
+        with SqliteStore(tmp_path / f"{len(on_events)}{on_events[0][:1]}.db".replace("*", "all")) as store:
+            Outer(checkpoint=CheckpointConfig(store, on_events=on_events), runtime=runtime).kickoff()
+            return [mark.trigger for mark in marks_of(store)]
+
+    assert triggers("flow_started", "run_completed") == [
+        "flow_started",
+        "flow_started",
+        "run_completed",
+        "run_completed",
+    ]
+    assert len(triggers("method_execution_finished")) == 4
+    everything = triggers("*")
+    assert {"run_started", "flow_started", "method_execution_started", "flow_finished"} <= set(everything)
+
+
+def test_a_checkpoint_inside_a_nested_flow_goes_on_there(store: SqliteStore, runtime: Runtime) -> None:
+    calls: list[str] = []
+
+    class Inner(Flow[dict[str, Any]]):
+        @start()
+        def first(self) -> str:
+            calls.append("first")
+            return "1"
+
+        @listen(first)
+        def second(self, given: str) -> str:
+            calls.append("second")
+            if len(calls) == 2:
+                raise ConnectionError
+            return given + "2"
+
+    class Outer(Flow[dict[str, Any]]):
+        @start()
+        def inside(self) -> str:
+            return str(Inner(runtime=runtime).kickoff())
+
+    flow = Outer(checkpoint=CheckpointConfig(store), runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    [after_first] = marks_of(store)
+    assert flow.kickoff(from_checkpoint=after_first.id) == "12"
+    assert calls == ["first", "second", "second"]

@@ -100,7 +100,7 @@ class RunLog(RecordedTree):
             self._seq += 1
             self._size += size
             self._rows.append(row)
-            if event.type in self._triggers and event.run_id == self.session.root_run_id:
+            if event.type in self._triggers or "*" in self._triggers:
                 self._mark(row, event.type)
 
     def _small(self, delta: bytes | None) -> bytes | None:
