@@ -33,6 +33,6 @@ def test_the_demonstration_runs_and_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("block", list(blocks()))
-def test_an_example_runs_as_it_is_printed(block: str) -> None:
-    done = run_script(block)
+def test_an_example_runs_as_it_is_printed_in_an_empty_folder(block: str, tmp_path: Path) -> None:
+    done = run_script(block, folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from holdfast import BaseEvent, Runtime
 
@@ -103,7 +104,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-def run_script(script: str, *, timeout: float = 40) -> subprocess.CompletedProcess[str]:
+def run_script(script: str, *, timeout: float = 40, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a script in a process of its own, warnings as errors, and wait for its end."""
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, cwd=folder)
