@@ -52,7 +52,8 @@ class Journalling(Struct, frozen=True):
         status = RunStatus(restored.info.status)
         if status in (RunStatus.COMPLETED, RunStatus.CANCELLED):
             raise StorageError(
-                f"run {restored.info.root_run_id} is {status}; it can only be forked: Flow.fork(…, branch=…)"
+                f"run {restored.info.root_run_id} is {status}; it can only be forked: Flow.fork(…, branch=…), or "
+                f"`holdfast checkpoint fork`"
             )
         now = self.clock.time_ns() // 1000
         taken_at = self._check(restored, graph, now)

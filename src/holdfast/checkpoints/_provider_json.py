@@ -32,8 +32,9 @@ class JsonProvider(Closing):
     """Checkpoints as files: `DIRECTORY/RUN/TIME_ID.json`, each whole and self-contained, for its owner's eyes only.
 
     A file is as large as its run is long: for long runs take `SqliteProvider`, which stores what changed. Runs that use this
-    provider keep their journal in memory. Any document put into the directory, or one folder below, is listed; what is none is
-    skipped with a warning. Several processes may share the directory.
+    provider keep their journal in memory and go on from a file or the id of a checkpoint; the id of a run means nothing here.
+    A file that cannot be written is told of by a `CheckpointFailedEvent`, and its run goes on. Any document put into the
+    directory, or one folder below, is listed; what is none is skipped with a warning. Several processes may share the directory.
     """
 
     journal = None

@@ -32,7 +32,7 @@ def fork_only(store: JournalStore, checkpoint: str, branch: str, edits: Edits, f
     if flow is not None:
         _check_graph(load_flow(flow), found.run)
     mark = asyncio.run(_fork(store, found, branch, edits))
-    program = flow or made_by(found.run) or "MODULE:CLASS"
+    program = flow or _importable(made_by(found.run)) or "MODULE:CLASS"
     lines = [
         f"branch {printable(branch)} starts at {mark.seq - 1} of run {printable(mark.root_run_id)}: checkpoint {mark.id}",
         f"go on with it: holdfast checkpoint resume {mark.id} --flow {printable(program)}",
@@ -105,9 +105,17 @@ def _run(store: JournalStore, found: Found, kickoff: Callable[[], Any]) -> Outco
 def _named(flow: str | None, run: RunInfo) -> str:
     if flow is not None:
         return flow
-    recorded = made_by(run)
+    recorded = _importable(made_by(run))
     hint = f"it was recorded with --flow {printable(recorded)}" if recorded else "--flow MODULE:CLASS"
+    if recorded.startswith("MODULE:"):
+        hint = f"it was recorded by a script: --flow {printable(recorded)}, MODULE being the script without .py"
     raise UsageError(f"say which class is to go on with the run; {hint}")
+
+
+def _importable(recorded: str) -> str:
+    """The recorded class as it could be imported: of a script, only the user knows the module."""
+    module, _, name = recorded.partition(":")
+    return f"MODULE:{name}" if module == "__main__" else recorded
 
 
 def load_flow(named: str) -> FlowClass:

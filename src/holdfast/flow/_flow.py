@@ -37,6 +37,10 @@ class Flow(Generic[S]):
 
     `Flow[MyState]` gives it a typed state (a pydantic model or a dataclass); without one the state is a dict. Every state has
     an `id`. Each kickoff starts afresh: a new run, a new state. One object may be kicked off several times at once.
+
+    Arguments: `initial_state`, a class or an example that is copied; `name`, else that of the class; `runtime`, else the default
+    one; `checkpoint`, where its runs are written down so that they can be taken up again (True: the project's own store; None:
+    nowhere); `human`, who is asked (the terminal, unless something else is given).
     """
 
     initial_state: ClassVar[Any] = None
@@ -135,7 +139,10 @@ class Flow(Generic[S]):
 
     @property
     def method_counts(self) -> dict[str, int]:
-        """How often each method was called in the latest run."""
+        """How often each method was called in the latest run; in a method, this call included.
+
+        With the run's id it makes a key that is the same when a call is repeated after a crash.
+        """
         return self._kickoff().counts()
 
     @property
@@ -181,8 +188,12 @@ class Flow(Generic[S]):
         """Run the flow and return the result of the method that completed last. Raises what a method raised.
 
         `inputs` set fields of the state. `from_checkpoint`, the id of a checkpoint, of a run, or a file, goes on where that
-        run was: nothing that completed runs again. In a coroutine of a run, `await akickoff()` instead. If the run has to wait
-        for a person, the result is a `Pending`.
+        run was: nothing that completed runs again, what was in flight does. If the run has to wait for a person or a secret, the
+        result is a `Pending`. In a coroutine of a run, `await akickoff()` instead: this raises SyncInAsyncError.
+
+        Of a run that is written down it also raises StoreUnavailableError when that fails; when one is taken up, StorageError
+        if there is none or it has completed or was cancelled, RunBusyError while a live process holds it, GraphChangedError if
+        the flow has other methods now.
         """
         runtime = self._runtime or DefaultRuntime.get()
         if asyncio._get_running_loop() is not None and runtime.current_run() is not None:
@@ -221,7 +232,8 @@ class Flow(Generic[S]):
         """A flow as it stood at a checkpoint: the id of one, the id of a run, or a file. Its next `kickoff()` goes on there.
 
         Called on a class it makes that class; called on `Flow` itself, the one that was recorded, if the program has
-        imported it. `options` are the class's own arguments. Raises StorageError if there is no such checkpoint.
+        imported it; nothing is imported here. `options` are the class's own arguments. Until it runs, asterisks stand for the
+        secrets of its state. Raises StorageError if there is no such checkpoint.
         """
         flow, _ = cls._recorded(where, checkpoint, runtime, options)
         return flow
@@ -239,7 +251,9 @@ class Flow(Generic[S]):
     ) -> Self:
         """A flow as it stood at a checkpoint, on a branch of its own: what comes then leaves the recorded run as it is.
 
-        `state` sets fields before it goes on; its next `kickoff()` does that. Any run can be forked, a completed one too.
+        `state` sets fields before it goes on; what methods have returned stays as recorded. Its next `kickoff()` makes the branch
+        and runs it; without a name the branch is given one. Any run can be forked, a completed one too. Raises StorageError if
+        there is no such checkpoint; so does `kickoff()` if the run has a branch of that name.
         """
         flow, _ = cls._recorded(where, checkpoint, runtime, options)
         assert flow._next is not None
@@ -251,7 +265,10 @@ class Flow(Generic[S]):
     def from_pending(
         cls, run_id: str, *, checkpoint: CheckpointConfig | None = None, runtime: Any = None, **options: Any
     ) -> Self:
-        """A flow whose run waits for people: `pending` has the questions, `resume(answer)` goes on."""
+        """A flow whose run waits for people: `pending` has the questions, `resume(answer)` goes on.
+
+        Secrets that are missing are not among them. Raises StorageError if there is no such run.
+        """
         return cls.from_checkpoint(run_id, checkpoint=checkpoint, runtime=runtime, **options)
 
     @property
@@ -260,7 +277,11 @@ class Flow(Generic[S]):
         return self._questions
 
     def resume(self, answer: str = "", *, request_id: str | None = None) -> Any:
-        """Go on with a run that waits for a person. If it waits for several answers, say which one this is."""
+        """Go on with a run that waits for a person. If it waits for several answers, say which one this is.
+
+        Returns and raises what `kickoff` does: another `Pending` if more is needed. An answer counts although its time is over.
+        Raises UsageError if the flow has no `checkpoint`, or waits for no such answer.
+        """
         self._answer(answer, request_id)
         return self.kickoff()
 

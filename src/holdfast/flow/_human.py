@@ -28,7 +28,9 @@ class HumanFeedbackResult(Struct, frozen=True):
     """which of `emit` that amounts to"""
     method_name: str = ""
     at_us: int = 0
+    """when it was said, in microseconds since 1970"""
     metadata: dict[str, Any] = {}
+    """what the decorator was given"""
 
 
 class Gate(Struct, frozen=True):
@@ -70,7 +72,8 @@ def human_feedback(
 
     Listeners of the method are given a `HumanFeedbackResult`. With `emit` the answer is a route as well: the one it names
     (`collapse(feedback, emit)` may decide instead), else `default_outcome`. The person is asked by `provider`, else by the
-    flow's. After `timeout` seconds the feedback is empty.
+    flow's. After `timeout` seconds the feedback is empty. An answer that leads nowhere fails the run with FlowInputError. Raises
+    FlowDefinitionError for a decorator above `@start`, `@listen` or `@router`, and a default that is not in `emit`.
     """
     if default_outcome is not None and default_outcome not in emit:
         raise FlowDefinitionError(f"default_outcome={default_outcome!r} must be one of emit={list(emit)}")

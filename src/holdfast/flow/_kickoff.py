@@ -38,12 +38,15 @@ if TYPE_CHECKING:
 
 
 class Pending(Struct, frozen=True):
-    """What a kickoff returns when the run waits for people: it was put down, and `resume()` takes it up again."""
+    """What a kickoff returns when the run waits for people or for secrets: it was put down, and `resume()` takes it up again.
+
+    In another process that is `Flow.from_pending(run_id).resume(answer)`. Only a run that is written down can be taken up.
+    """
 
     run_id: str
     flow_name: str
     requests: tuple[HumanRequest, ...]
-    """the questions without an answer"""
+    """the questions without an answer, also those of flows inside"""
 
 
 class Kickoff:

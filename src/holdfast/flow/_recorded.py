@@ -36,9 +36,10 @@ def class_of(kind: type[F], restored: Restored) -> type[F]:
     found = kind.known_subclasses().get(made_by)
     if found is None:
         module, _, name = made_by.partition(":")
+        first = "import the module that it is now in" if module == "__main__" else f"`import {module}` first"
         raise StorageError(
             f"run {restored.info.root_run_id} was made by {name}, which this program has not imported: "
-            f"`import {module}` first, or call {name}.from_checkpoint()"
+            f"{first}, or call {name}.from_checkpoint()"
         )
     return found
 
@@ -77,6 +78,6 @@ def answer_to(questions: tuple[HumanRequest, ...], request_id: str | None, answe
     if request_id in ids:
         return {str(request_id): answer}
     if not ids:
-        raise UsageError("this run waits for no answer; kickoff() goes on with it")
+        raise UsageError("this run waits for no answer, or for none any more; kickoff() goes on with it if it can")
     waiting = ", ".join(repr(one) for one in ids)
     raise UsageError(f"say which question is answered, resume(answer, request_id=…), one of {waiting}")

@@ -9,10 +9,14 @@ from holdfast.ports import HumanRequest
 
 
 class ConsoleProvider:
-    """Asks on standard error and reads a line from standard input, so that standard output stays the program's own."""
+    """Asks on standard error and reads a line from standard input, so that standard output stays the program's own.
+
+    Raises UsageError, which fails the run, if standard input has ended.
+    """
 
     def request(self, request: HumanRequest) -> str:
-        lines = [f"\n{request.flow_name}.{request.method_name}:"]
+        method = request.method_name.partition(":")[0]  # not the step at which its result is looked at
+        lines = [f"\n{request.flow_name}.{method}:"]
         if request.kind == "feedback":
             lines.append(f"{request.output}")
         lines.append(request.message)
@@ -22,7 +26,7 @@ class ConsoleProvider:
         answer = sys.stdin.readline()
         if not answer:
             raise UsageError(
-                f"{request.method_name} asks a question, but standard input has ended: give the flow somebody to ask, "
+                f"{method} asks a question, but standard input has ended: give the flow somebody to ask, "
                 f"Flow(human=…); holdfast.human.LaterProvider() lets the run wait"
             )
         return answer.rstrip("\n")

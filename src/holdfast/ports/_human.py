@@ -13,17 +13,19 @@ class HumanRequest(Struct, frozen=True):
 
     id: str
     kind: Literal["feedback", "input", "secret"]
+    """of `@human_feedback`, of `ask`, or for a secret that a run needs to go on"""
     message: str
     run_id: str = ""
     flow_name: str = ""
     method_name: str = ""
+    """the step that asks; of feedback on a method `draft` that is `draft:feedback`"""
     output: Any = None
     """what feedback is asked on"""
     options: tuple[str, ...] = ()
     """the answers that lead somewhere; empty for any text"""
     metadata: dict[str, Any] = {}
     expires_us: int | None = None
-    """when it is too late to answer"""
+    """when the run goes on without an answer, in microseconds since 1970; None for never"""
 
 
 class HumanProvider(Protocol):
