@@ -44,7 +44,8 @@ class Reader:
 
     def check(self, shown: str, said: str) -> None:
         """Fail if a command did not say what is shown; else learn the ids that are new."""
-        parts, at = [], 0
+        parts: list[str] = []
+        at = 0
         for token in TOKEN.finditer(shown):
             parts += [re.escape(shown[at : token.start()]), self._expected(token, parts)]
             at = token.end()

@@ -36,3 +36,17 @@ def test_the_demonstration_runs_and_leaves_nothing() -> None:
 def test_an_example_runs_as_it_is_printed_in_an_empty_folder(block: str, tmp_path: Path) -> None:
     done = run_script(block, folder=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors that a page has on the web."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
+        target = (page.parent / path) if path else page
+        assert target.exists(), f"{path} is not there"
+        assert not anchor or anchor in headings(target), f"{path} has no heading for #{anchor}"
