@@ -52,6 +52,15 @@ def test_dashes_stand_for_stdout_and_stdin(recorded: Project, tmp_path: Path) ->
     assert imported.stdout.endswith("--flow tests.cli.shop:Checkout\n")
 
 
+def test_of_a_run_that_has_ended_import_suggests_a_branch(recorded: Project, tmp_path: Path) -> None:
+    [ended] = [run for run in recorded.json("checkpoint", "list", "--tree") if run["status"] == "completed"]
+    recorded("checkpoint", "export", ended["run_id"], str(tmp_path / "ended.json"))
+    imported = new_project(tmp_path / "elsewhere")("checkpoint", "import", str(tmp_path / "ended.json"))
+    assert (imported.stderr, imported.returncode) == ("", 0)
+    said = imported.stdout.splitlines()[1]
+    assert said.startswith("its run is completed; branch off from it: holdfast checkpoint fork ")
+
+
 def test_what_cannot_be_written_or_read_is_said_in_a_sentence(recorded: Project, tmp_path: Path) -> None:
     mark = a_checkpoint(recorded)
     for target, code in ((str(tmp_path), 2), ("/dev/null", 2), (str(recorded.folder / "shop.py" / "x.json"), 1)):

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.checkpoints import Change, Details, Difference, Found, Listed, RunTree
+from holdfast.checkpoints import Change, Details, Difference, Found, Listed, RunTree, made_by
 from holdfast.cli._terminal import iso_time
 from holdfast.deltas import locate
-from holdfast.ports import BranchInfo, Mark
+from holdfast.ports import BranchInfo, Mark, RunInfo
+
+
+def program_of(run: RunInfo) -> str:
+    """The class that a run was recorded with, as `--flow` takes it: of a script, only the user knows the module."""
+    module, _, name = made_by(run).partition(":")
+    return f"MODULE:{name or 'CLASS'}" if module in ("__main__", "") else f"{module}:{name}"
 
 
 def listed_data(one: Listed) -> dict[str, Any]:

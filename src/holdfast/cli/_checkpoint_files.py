@@ -9,13 +9,13 @@ from pathlib import Path
 
 import typer
 
-from holdfast.checkpoints import export_checkpoint, find, import_checkpoint, made_by
+from holdfast.checkpoints import export_checkpoint, find, import_checkpoint
 from holdfast.checkpoints._files import read_file, write_file
-from holdfast.cli._checkpoint_data import mark_data
+from holdfast.cli._checkpoint_data import mark_data, program_of
 from holdfast.cli._outcome import Outcome
 from holdfast.cli._terminal import printable, show_size
 from holdfast.errors import UsageError
-from holdfast.ports import JournalStore
+from holdfast.ports import JournalStore, Mark, RunInfo
 
 STDIO = "-"
 
@@ -46,9 +46,14 @@ def import_from(store: JournalStore, file: str, branch: str | None) -> Outcome:
     document = sys.stdin.buffer.read() if file == STDIO else read_file(Path(file))
     mark = asyncio.run(import_checkpoint(store, document, now_us=time.time_ns() // 1000, branch=branch))
     info = asyncio.run(store.run(mark.root_run_id))
-    program = made_by(info) if info is not None else ""
-    lines = [
-        f"checkpoint {printable(mark.id)} of run {printable(mark.root_run_id)}, branch {printable(mark.branch)}",
-        f"go on with it: holdfast checkpoint resume {printable(mark.id)} --flow {printable(program or 'MODULE:CLASS')}",
-    ]
-    return Outcome(mark_data(mark), lines)
+    told = f"checkpoint {printable(mark.id)} of run {printable(mark.root_run_id)}, branch {printable(mark.branch)}"
+    return Outcome(mark_data(mark), [told] if info is None else [told, _next(mark, info)])
+
+
+def _next(mark: Mark, run: RunInfo) -> str:
+    """What can be done with a checkpoint that was imported: a run that has ended is only forked."""
+    if run.status in ("completed", "cancelled"):
+        return (
+            f"its run is {run.status}; branch off from it: holdfast checkpoint fork {printable(mark.id)} --branch NAME"
+        )
+    return f"go on with it: holdfast checkpoint resume {printable(mark.id)} --flow {printable(program_of(run))}"

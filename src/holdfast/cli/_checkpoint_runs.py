@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.checkpoints import CheckpointConfig, Found, find, fork_checkpoint, made_by, restore
-from holdfast.cli._checkpoint_data import mark_data
+from holdfast.checkpoints import CheckpointConfig, Found, find, fork_checkpoint, restore
+from holdfast.cli._checkpoint_data import mark_data, program_of
 from holdfast.cli._checkpoint_edits import Edits
 from holdfast.cli._outcome import Outcome
 from holdfast.cli._terminal import printable, shorten, width
@@ -32,7 +32,7 @@ def fork_only(store: JournalStore, checkpoint: str, branch: str, edits: Edits, f
     if flow is not None:
         _check_graph(load_flow(flow), found.run)
     mark = asyncio.run(_fork(store, found, branch, edits))
-    program = flow or _importable(made_by(found.run)) or "MODULE:CLASS"
+    program = flow or program_of(found.run)
     lines = [
         f"branch {printable(branch)} starts at {mark.seq - 1} of run {printable(mark.root_run_id)}: checkpoint {mark.id}",
         f"go on with it: holdfast checkpoint resume {mark.id} --flow {printable(program)}",
@@ -105,17 +105,11 @@ def _run(store: JournalStore, found: Found, kickoff: Callable[[], Any]) -> Outco
 def _named(flow: str | None, run: RunInfo) -> str:
     if flow is not None:
         return flow
-    recorded = _importable(made_by(run))
-    hint = f"it was recorded with --flow {printable(recorded)}" if recorded else "--flow MODULE:CLASS"
-    if recorded.startswith("MODULE:"):
-        hint = f"it was recorded by a script: --flow {printable(recorded)}, MODULE being the script without .py"
+    program = printable(program_of(run))
+    hint = f"it was recorded with --flow {program}"
+    if program.startswith("MODULE:"):
+        hint = f"it was recorded by a script: --flow {program}, MODULE being the script without .py"
     raise UsageError(f"say which class is to go on with the run; {hint}")
-
-
-def _importable(recorded: str) -> str:
-    """The recorded class as it could be imported: of a script, only the user knows the module."""
-    module, _, name = recorded.partition(":")
-    return f"MODULE:{name}" if module == "__main__" else recorded
 
 
 def load_flow(named: str) -> FlowClass:

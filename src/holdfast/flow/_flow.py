@@ -280,7 +280,7 @@ class Flow(Generic[S]):
         """Go on with a run that waits for a person. If it waits for several answers, say which one this is.
 
         Returns and raises what `kickoff` does: another `Pending` if more is needed. An answer counts although its time is over.
-        Raises UsageError if the flow has no `checkpoint`, or waits for no such answer.
+        Raises UsageError if the run waits for no such answer.
         """
         self._answer(answer, request_id)
         return self.kickoff()

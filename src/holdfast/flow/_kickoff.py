@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 class Pending(Struct, frozen=True):
     """What a kickoff returns when the run waits for people or for secrets: it was put down, and `resume()` takes it up again.
 
-    In another process that is `Flow.from_pending(run_id).resume(answer)`. Only a run that is written down can be taken up.
+    In another process that is `Flow.from_pending(run_id).resume(answer)`. A flow without a `checkpoint` is written into the
+    runtime's store when it comes to that.
     """
 
     run_id: str
