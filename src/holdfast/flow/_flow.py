@@ -141,7 +141,8 @@ class Flow(Generic[S]):
     def method_counts(self) -> dict[str, int]:
         """How often each method was called in the latest run; in a method, this call included.
 
-        With the run's id it makes a key that is the same when a call is repeated after a crash.
+        With the run's id it makes a key that is the same when a call is repeated after a crash; not for a method that runs for
+        `each` item, whose calls overlap.
         """
         return self._kickoff().counts()
 
