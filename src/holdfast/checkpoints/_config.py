@@ -20,7 +20,7 @@ class CheckpointConfig(Struct, frozen=True):
     store: CheckpointProvider | JournalStore | Any = None
     """where: a provider (`SqliteProvider`, `PostgresProvider`, `JsonProvider`) or a journal store; None for the runtime's own"""
     on_events: tuple[str, ...] = MARKED
-    """types of events, of the run or of runs inside it, that make a named checkpoint; `*` stands for all of them"""
+    """event types that make a named checkpoint"""
     max_checkpoints: int | None = None
     """how many of these a run keeps once it is over; of documents, at any time. None for all"""
     durability: Durability = "step"
