@@ -19,6 +19,7 @@ from holdfast.checkpoints._marks import Marking
 from holdfast.checkpoints._rows import row_of
 from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
+from holdfast.context import Position
 from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
 from holdfast.events._base import BaseEvent
@@ -263,7 +264,8 @@ class RunLog(RecordedTree):
 
     def start_beating(self, loop_thread: LoopThread) -> None:
         """Keep the hold on the run while its steps take their time. Until `stop_beating`, or the end."""
-        self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None))
+        place = Position(self.session.root_run_id)
+        self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None), place)
         self._beat = loop_thread.submit(self._hold_on())
 
     def stop_beating(self) -> None:
