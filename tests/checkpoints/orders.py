@@ -55,6 +55,7 @@ class Life(Struct, frozen=True):
     """`before NAME` or `after NAME`"""
     dsn: str = ""
     schema: str = ""
+    durability: Literal["step", "async", "exit"] = "step"
     snapshots: bool = False
     """write a snapshot after nearly every commit"""
 
@@ -245,14 +246,15 @@ def live(life: Life) -> None:
         setattr(opening, "Snapshots", EagerSnapshots)  # noqa: B010 - it is not exported
     with _store(life) as real, Runtime(grace=5.0) as runtime:
         store = CrashingStore(real, life.point)
-        flow = finish_order(store, World(folder, life.effect), runtime)
+        flow = finish_order(store, World(folder, life.effect), runtime, life.durability)
         (folder / "writes").write_text(str(len(store.writes)))
         _tell(folder, flow)
 
 
-def finish_order(store: Any, world: World, runtime: Runtime) -> Order:
+def finish_order(store: Any, world: World, runtime: Runtime, durability: Any = "step") -> Order:
     """Start the order of a store, or take it up, and answer its questions until it is over. The flow as it is then."""
-    options: dict[str, Any] = {"checkpoint": CheckpointConfig(store), "runtime": runtime, "world": world}
+    config = CheckpointConfig(store, durability=durability)
+    options: dict[str, Any] = {"checkpoint": config, "runtime": runtime, "world": world}
     while (run := _known(store)) is None or run.status != "completed":
         _go_on(run, options)
     return Order.from_checkpoint(run.root_run_id, **options)

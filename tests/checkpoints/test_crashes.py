@@ -106,6 +106,14 @@ def test_s1_17_restores_that_begin_with_a_snapshot_do_too(nursery: Nursery, fold
     assert crashes.kill_at_writes("after", range(2, writes, 5)) > 0
 
 
+@pytest.mark.parametrize("durability", ["async", "exit"])
+def test_s1_17_runs_that_are_written_down_later_end_so_too(nursery: Nursery, folder: Path, durability: str) -> None:
+    crashes = Crashes(nursery, folder, durability=durability)
+    writes = crashes.whole.writes()
+    assert crashes.kill_at_writes("before", range(1, writes, 4)) > 0
+    assert crashes.kill_at_writes("after", range(1, writes, 4)) > 0
+
+
 def test_s1_17_on_postgresql_it_does_too(nursery: Nursery, folder: Path, postgres: str) -> None:
     crashes = Crashes(nursery, folder, dsn=postgres)
     writes = crashes.whole.writes()
