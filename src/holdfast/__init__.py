@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.context import BoundExecutor as BoundExecutor
     from holdfast.context import bind as bind
     from holdfast.context import current_run_id as current_run_id
+    from holdfast.context import current_step_key as current_step_key
     from holdfast.context import is_replaying as is_replaying
     from holdfast.context import on_behalf_of as on_behalf_of
     from holdfast.deltas import append_only as append_only
@@ -92,6 +93,7 @@ _WHERE = {
     "append_only": "deltas",
     "bind": "context",
     "current_run_id": "context",
+    "current_step_key": "context",
     "default_runtime": "runtime",
     "each": "flow",
     "failed": "flow",

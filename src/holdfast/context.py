@@ -65,6 +65,16 @@ def current_run_id() -> str | None:
     return position.get().run_id
 
 
+def current_step_key() -> str | None:
+    """The key of the flow step this code belongs to, or None outside any: `run/step#number`.
+
+    No other step of any run has it, and the step has the same one when it is run again after a crash, in whatever process. Give
+    it to what you call (an idempotency key, a unique column), and an effect that happens twice counts once.
+    """
+    here = position.get()
+    return f"{here.run_id}/{here.step_id}" if here.step_id is not None and "#" in here.step_id else None
+
+
 def is_replaying() -> bool:
     """True inside a handler that is shown a recorded event again, not a new one."""
     return position.get().replaying

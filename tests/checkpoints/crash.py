@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.checkpoints.orders import World, finish_order
+
+from holdfast import Runtime
 from holdfast.checkpoints import JsonProvider, import_checkpoint
+from holdfast.errors import RunUnrecordedError, StoreUnavailableError
 from holdfast.ports import Batch, BranchInfo, Session
 from holdfast.stores import SqliteStore
 from holdfast.testing._journal_base import NOW, SECOND
@@ -69,6 +74,28 @@ def write_until(directory: str, document: str, moments: str) -> None:
     for name in ("open", "fsync", "replace", "mkdir"):
         setattr(os, name, mortal(getattr(os, name)))
     provider.write(data)
+
+
+def order_until_full(folder: str, limit: str) -> None:
+    """Run an order where no file may grow beyond a limit, and say how that ended."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
+    order_on(folder, folder)
+
+
+def order_without_rights(folder: str) -> None:
+    """Go on with an order as a user who may read its journal only, and say how that ended."""
+    os.setgid(65534)
+    os.setuid(65534)
+    order_on(folder, folder)
+
+
+def order_on(disk: str, folder: str) -> None:
+    """Run an order with its journal on one disk and its effects in a folder, and say how that ended if it was refused."""
+    with SqliteStore(Path(disk) / "journal.db") as store, Runtime() as runtime:
+        try:
+            finish_order(store, World(Path(folder)), runtime)
+        except (StoreUnavailableError, RunUnrecordedError) as error:
+            sys.stdout.write(f"{type(error).__name__}: {error}\n")
 
 
 if __name__ == "__main__":

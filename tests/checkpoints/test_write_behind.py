@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
-from holdfast import Flow, FlowState, listen, or_, router, start
+from holdfast import Flow, FlowState, Runtime, listen, or_, router, start
 from holdfast.checkpoints import CheckpointConfig
 from holdfast.checkpoints._behind import WriteBehind
 from holdfast.errors import ClosedError, RunUnrecordedError
-from holdfast.stores import SqliteStore
+from holdfast.ports import Batch
+from holdfast.stores import MemoryStore, SqliteStore
 from holdfast.threads import LoopThread
 
 
@@ -119,3 +122,48 @@ def test_a_journal_that_fails_fails_the_run_at_its_end_at_the_latest(tmp_path: P
 
     with pytest.raises((ClosedError, RunUnrecordedError)):
         written_to(Failing, SqliteStore(tmp_path / "a.db")).kickoff({"limit": 1})
+
+
+class GatedStore(MemoryStore):
+    """Stores while its gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.stored = threading.Event()
+
+    def append_at_once(self, batch: Batch) -> bool:
+        return False
+
+    async def append(self, batch: Batch) -> None:
+        await asyncio.to_thread(self.gate.wait)
+        await super().append(batch)
+        self.stored.set()
+
+
+def test_what_a_run_inside_began_to_write_is_written_when_that_is_over(runtime: Runtime) -> None:
+    # regression: the writer stood in the run that had woken it, and was refused once that had ended
+    store = GatedStore()
+
+    class Inner(Flow[dict[str, Any]]):
+        @start()
+        def only(self) -> str:
+            return "inner"
+
+    class Outer(Flow[dict[str, Any]]):
+        @start()
+        def first(self) -> str:
+            store.stored.wait()
+            store.gate.clear()
+            return str(Inner().kickoff())
+
+        @listen(first)
+        def second(self, given: str) -> str:
+            store.gate.set()
+            return given
+
+    for _ in range(5):  # who wakes the writer is a matter of timing
+        config = CheckpointConfig(store, durability="async")
+        store.stored.clear()
+        assert Outer(checkpoint=config, runtime=runtime).kickoff() == "inner"

@@ -5,15 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable
 
+from holdfast.context import OUTSIDE, Position, at
 from holdfast.threads import LoopThread
 
 
 class WriteBehind:
-    """Calls `write` on the runtime's own loop after each `wake`, one call at a time; several wakes may share one."""
+    """Calls `write` on the runtime's own loop after each `wake`, one call at a time; several wakes may share one.
 
-    def __init__(self, loop_thread: LoopThread, write: Callable[[], Awaitable[None]]) -> None:
+    It stands at `place` then, not where the first wake came from: that may be a run inside, which is over by now.
+    """
+
+    def __init__(
+        self, loop_thread: LoopThread, write: Callable[[], Awaitable[None]], place: Position = OUTSIDE
+    ) -> None:
         self._loop_thread = loop_thread
         self._write = write
+        self._place = place
         self._lock = threading.Lock()
         self._is_awake = False
         self._wanted = False
@@ -28,7 +35,8 @@ class WriteBehind:
         with self._lock:
             starting, self._is_awake = not self._is_awake, True
         if starting:
-            self._loop_thread.submit(self._run())
+            with at(self._place):
+                self._loop_thread.submit(self._run())
 
     def check(self) -> None:
         """Raise what an earlier writing met, if it failed."""

@@ -70,7 +70,7 @@ class Progress(Struct):
     children: dict[str, str] = {}
     """the runs that steps in flight have started: `step#number/ordinal` to run id"""
     opened_by: str = ""
-    """the event that told of its start"""
+    """the event that told of its start; empty if nothing of it was written down"""
     is_finished: bool = False
 
 

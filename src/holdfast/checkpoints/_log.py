@@ -19,6 +19,7 @@ from holdfast.checkpoints._marks import Marking
 from holdfast.checkpoints._rows import row_of
 from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
+from holdfast.context import Position
 from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
 from holdfast.events._base import BaseEvent
@@ -83,6 +84,7 @@ class RunLog(RecordedTree):
         self._beat: Future[None] | None = None
         self._held_until = 0
         self._behind: WriteBehind | None = None
+        self._failure: Exception | None = None
         self._in_flight: Batch | None = None
         self.state = JournalledState(SHOWN, session.branch, last_mark)
         """What handlers are shown of the tree: its newest events. The others are in the journal."""
@@ -100,7 +102,7 @@ class RunLog(RecordedTree):
             self._seq += 1
             self._size += size
             self._rows.append(row)
-            if event.type in self._triggers or "*" in self._triggers:
+            if event.type in self._triggers and event.run_id == self.session.root_run_id:
                 self._mark(row, event.type)
 
     def _small(self, delta: bytes | None) -> bytes | None:
@@ -149,8 +151,7 @@ class RunLog(RecordedTree):
                     try:
                         self.store.append_now(batch)
                     except Exception as error:
-                        if marking is not None:
-                            marking.fail(batch.marks, error)
+                        self._not_stored(batch, marking, error)
                         raise
                     self._stored(batch)
                     if marking is not None:
@@ -164,6 +165,9 @@ class RunLog(RecordedTree):
         return len(self._rows) > BEHIND
 
     def _check_written(self) -> None:
+        """Raise what an earlier writing met: what comes after a gap cannot be stored, and its own error would not say why."""
+        if self._failure is not None:
+            raise self._failure
         if self._behind is not None:
             self._behind.check()
 
@@ -188,7 +192,13 @@ class RunLog(RecordedTree):
             if self._durability == "async":
                 await self._store_rows(None)
         finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        try:
             await self.store.close_session(self.session)
+        except StorageError as error:  # what the run came to is stored, or was refused with an error of its own
+            log.warning("the hold on run %s could not be given up: %s", self.session.root_run_id, error)
 
     async def _store_rows(self, status: str | None) -> None:
         while not self._order.acquire(blocking=False):  # noqa: ASYNC110 - a thread of this tree is storing
@@ -202,8 +212,7 @@ class RunLog(RecordedTree):
                     if not self.store.append_at_once(batch):
                         await _whole(self.store.append(batch))
                 except Exception as error:
-                    if marking is not None:
-                        marking.fail(batch.marks, error)
+                    self._not_stored(batch, marking, error)
                     raise
                 self._stored(batch)
                 if marking is not None:
@@ -214,7 +223,8 @@ class RunLog(RecordedTree):
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:
-            hold = self._renewal()
+            # with its end nobody holds it, also if we die before we say so
+            hold = self._renewal() if status is None else 0
             rows, self._rows = self._rows, []
             marks, self._marks = self._marks, []
             blobs = self._blobs.take_all()
@@ -228,6 +238,11 @@ class RunLog(RecordedTree):
             return None
         self._marking.begin(batch.marks)
         return self._marking
+
+    def _not_stored(self, batch: Batch, marking: Marking | None, error: Exception) -> None:
+        self._failure = error
+        if marking is not None:
+            marking.fail(batch.marks, error)
 
     def _stored(self, batch: Batch) -> None:
         if self._snapshots is not None:
@@ -249,7 +264,8 @@ class RunLog(RecordedTree):
 
     def start_beating(self, loop_thread: LoopThread) -> None:
         """Keep the hold on the run while its steps take their time. Until `stop_beating`, or the end."""
-        self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None))
+        place = Position(self.session.root_run_id)
+        self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None), place)
         self._beat = loop_thread.submit(self._hold_on())
 
     def stop_beating(self) -> None:

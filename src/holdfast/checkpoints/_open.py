@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -42,10 +42,10 @@ class Journalling(Struct, frozen=True):
     def store(self) -> JournalStore:
         return self.source.store
 
-    async def begin(self, run_id: str, graph: Graph, made_by: str) -> RunLog:
+    async def begin(self, run_id: str, graph: Graph, made_by: str, inputs: Iterable[str] = ()) -> RunLog:
         """Start the journal of a new run."""
         now = self.clock.time_ns() // 1000
-        return await self._open(self._info(run_id, graph, made_by, now), "main", now)
+        return await self._open(self._info(run_id, graph, made_by, now, tuple(inputs)), "main", now)
 
     async def resume(self, restored: Restored, graph: Graph, made_by: str) -> tuple[RunLog, RunRef]:
         """Take over a recorded run. Raises GraphChangedError, RunBusyError, or StorageError for one that has ended."""
@@ -88,7 +88,8 @@ class Journalling(Struct, frozen=True):
         return max(now, held + 1) if stored.owner.is_dead() else now
 
     async def _take_over(self, restored: Restored, graph: Graph, made_by: str, branch: str, taken_at: int) -> RunLog:
-        info = self._info(restored.info.root_run_id, graph, made_by, taken_at)
+        inputs = definition_of(restored.info).inputs
+        info = self._info(restored.info.root_run_id, graph, made_by, taken_at, inputs)
         return await self._open(info, branch, taken_at, restored)
 
     async def _open(self, info: RunInfo, branch: str, now_us: int, restored: Restored | None = None) -> RunLog:
@@ -145,6 +146,6 @@ class Journalling(Struct, frozen=True):
         begin_as = RunStatus.FAILED if failed else RunStatus.CREATED
         return RunRef(restored.info.root_run_id, begin_as, restored.info.incarnation, restored.seq)
 
-    def _info(self, run_id: str, graph: Graph, made_by: str, now: int) -> RunInfo:
-        definition = msgspec.json.encode(Definition(Owner.this_process(), graph, made_by))
+    def _info(self, run_id: str, graph: Graph, made_by: str, now: int, inputs: tuple[str, ...]) -> RunInfo:
+        definition = msgspec.json.encode(Definition(Owner.this_process(), graph, made_by, inputs))
         return RunInfo(run_id, "flow", graph.name, "running", 0, graph.fingerprint, now, now, definition=definition)

@@ -45,6 +45,11 @@ class Restored(Struct):
         return self.fold.seq
 
     @property
+    def is_begun(self) -> bool:
+        """Whether anything of the run was written down; else whoever took hold of it died at once."""
+        return bool(self.fold.root.opened_by)
+
+    @property
     def graph(self) -> GraphState:
         """Where the root run stands."""
         return self.fold.root.standing

@@ -66,7 +66,9 @@ class Asking:
             if self._tell_asked(request) and self._log is not None:
                 self._log.commit_now()
             found = self._run.host.loop_thread.submit(self._consult(request, provider)).result()
-        return self._tell_answered(request, found)
+        if self._tell_answered(request, found) and self._log is not None:
+            self._log.commit_now()  # whoever has answered is not asked again, whatever the step does now
+        return None if isinstance(found, Late) else found
 
     async def aask(self, request: HumanRequest, provider: HumanProvider) -> str | None:
         """`ask` for coroutines."""
@@ -75,7 +77,9 @@ class Asking:
             if self._tell_asked(request) and self._log is not None:
                 await self._log.commit()
             found = await self._consult(request, provider)
-        return self._tell_answered(request, found)
+        if self._tell_answered(request, found) and self._log is not None:
+            await self._log.commit()
+        return None if isinstance(found, Late) else found
 
     # -- what is known ---------------------------------------------------------------------------------------------
 
@@ -111,10 +115,11 @@ class Asking:
             self._run.tell(FlowInputRequestedEvent, **about, metadata=request.metadata)
         return True
 
-    def _tell_answered(self, request: HumanRequest, answer: str | Late) -> str | None:
+    def _tell_answered(self, request: HumanRequest, answer: str | Late) -> bool:
+        """Tell of an answer, unless that was done before the run was put down. Says whether it was told now."""
         recorded = self._recorded
         if recorded is not None and request.id in recorded.answers:
-            return None if isinstance(answer, Late) else answer
+            return False
         here = position.get()
         if recorded is not None and (asked := recorded.asked.get(request.id)) is not None:  # its scope is still open
             here = replace(here, scope=Scope(asked.event_id, "human", here.scope))
@@ -123,7 +128,7 @@ class Asking:
             self._run.tell(event_type, request_id=request.id, **about)
             after = position.get()
         position.set(after)
-        return None if isinstance(answer, Late) else answer
+        return True
 
     # -- asking ----------------------------------------------------------------------------------------------------
 

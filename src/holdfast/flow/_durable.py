@@ -23,12 +23,14 @@ from holdfast.checkpoints import (
     Where,
     all_results,
     completed_steps,
+    definition_of,
     encode_document,
     import_checkpoint,
     restore,
     source_of,
 )
 from holdfast.context import position
+from holdfast.errors import StorageError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.flow import MethodExecutionFinishedEvent, MethodExecutionStartedEvent
 from holdfast.flow._human import SUFFIX, HumanFeedbackResult
@@ -96,17 +98,27 @@ async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, 
     made_by, graph = made_by_of(type(flow)), flow.graph()
     if source.checkpoint is None:
         run_id = runtime.new_id()
-        return Opening(await journalling.begin(run_id, graph, made_by), run_id)
+        return Opening(await journalling.begin(run_id, graph, made_by, plan.inputs), run_id)
     restored = await restore(store, source.checkpoint, graph)
+    _check_inputs(restored, plan)
     if plan.branch is None:
         log, ref = await journalling.resume(restored, graph, made_by)
     else:
         log, ref = await journalling.fork(restored, graph, made_by, plan.branch)
     log.answers.update(plan.answers)
     shown = await _shown(store, restored, runtime)
-    return Opening(
-        log, ref.run_id, ref, restored.fold.root, shown, branch=log.session.branch, restored_from=source.checkpoint
-    )
+    progress = restored.fold.root if restored.is_begun else None
+    return Opening(log, ref.run_id, ref, progress, shown, branch=log.session.branch, restored_from=source.checkpoint)
+
+
+def _check_inputs(restored: Restored, plan: Plan) -> None:
+    """A run that was killed before its first row begins now. Raises StorageError if what it was given is lost."""
+    lost = [name for name in definition_of(restored.info).inputs if name not in plan.inputs]
+    if lost and not restored.is_begun:
+        raise StorageError(
+            f"run {restored.info.root_run_id} was killed before its inputs were written down: give {', '.join(lost)} again, "
+            f"kickoff(inputs, from_checkpoint=…)"
+        )
 
 
 async def open_recorded(flow: Flow[Any], runtime: Any, plan: Plan) -> Opening:

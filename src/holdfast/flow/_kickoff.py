@@ -67,7 +67,8 @@ class Kickoff:
     def show(self, restored: Restored, runtime: Any) -> None:
         """Be what was recorded, to be looked at before it goes on."""
         flow = type(self._flow)
-        self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), with_hidden(restored.state)))
+        if restored.is_begun:
+            self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), with_hidden(restored.state)))
         reader = self._reader(runtime, restored.store, restored.info.root_run_id, restored.branch, restored.seq)
         self.outputs = Outputs(reader, complete=False)
         self.feedback = [

@@ -1,14 +1,17 @@
-"""For your tests and ours: a clock that stands still, a runtime of one's own, a model server, conformance suites."""
+"""For your tests and ours: a clock that stands still, a runtime of one's own, crash points, a model server, conformance suites."""
 
 from __future__ import annotations
 
 from holdfast.testing._clock import ManualClock
+from holdfast.testing._crashes import CrashingStore, CrashPoint, kill_process, refuse_write
 from holdfast.testing._isolation import isolated_runtime
 from holdfast.testing._model_server import ModelServer
 from holdfast.testing._model_server_script import Answer, Cut, Drop, Failure, Gate, Raw, Received, Thinking, ToolUse
 
 __all__ = [
     "Answer",
+    "CrashPoint",
+    "CrashingStore",
     "Cut",
     "Drop",
     "Failure",
@@ -20,4 +23,6 @@ __all__ = [
     "Thinking",
     "ToolUse",
     "isolated_runtime",
+    "kill_process",
+    "refuse_write",
 ]
