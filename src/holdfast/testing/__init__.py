@@ -1,7 +1,8 @@
-"""For your tests and ours: a clock that stands still, a runtime of one's own, a model server, conformance suites."""
+"""For your tests and ours: a clock that stands still, a runtime of one's own, a model server, conformance suites, a process audit."""
 
 from __future__ import annotations
 
+from holdfast.testing._audit import process_audit
 from holdfast.testing._clock import ManualClock
 from holdfast.testing._isolation import isolated_runtime
 from holdfast.testing._model_server import ModelServer
@@ -20,4 +21,5 @@ __all__ = [
     "Thinking",
     "ToolUse",
     "isolated_runtime",
+    "process_audit",
 ]
