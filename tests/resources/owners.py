@@ -25,7 +25,8 @@ async def hold(count: str) -> None:
     scripts = [*HOSTILE.values()]
     trees = [await plant(keeper, scripts[i % len(scripts)]) for i in range(int(count))]
     pids = [use.pid for tree in trees for use in tree.processes()]
-    tell(pids=pids, keepers=[keeper.pid, *(tree.keeper.pid for tree in trees if tree.keeper)])
+    stubs = [tree.keeper.pid for tree in trees if tree.keeper]
+    tell(pids=pids, keepers=[keeper.pid, *stubs], leaders=[tree.pid for tree in trees])
     await asyncio.Event().wait()
 
 

@@ -13,7 +13,7 @@ from tests.runs.support import until
 
 from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, UsageError
 from holdfast.resources import Command, Keeper
-from holdfast.testing._audit import outlast
+from holdfast.testing._audit import outlast, started_here
 
 
 @pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
@@ -123,7 +123,7 @@ async def test_a_goodbye_that_fails_or_hangs_does_not_stop_the_end(keeper: Keepe
 
 async def test_ending_twice_and_at_once_is_fine_and_the_shorter_grace_counts(keeper: Keeper) -> None:
     process = await plant(keeper, HOSTILE["ignores_term"])
-    await asyncio.gather(process.end(grace=50), process.end(grace=0))
+    await asyncio.gather(process.end(grace=50), process.end(grace=0.05), process.end(grace=50))
     await process.end()
 
 
@@ -164,15 +164,20 @@ async def test_command_environment_and_folder_arrive_as_given_however_large(keep
         assert await process.read() in (b"/usr|300|60000|", b"/usr|300|120000|")
 
 
-async def test_a_cancelled_spawn_leaves_nothing(keeper: Keeper) -> None:
-    for turns in range(12):
-        spawning = asyncio.create_task(keeper.spawn(shell(SETSID)))
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        spawning.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await spawning
+@pytest.mark.parametrize("standing", [1, 2, 3])
+async def test_a_cancelled_spawn_returns_when_nothing_is_left(keeper: Keeper, standing: int) -> None:
+    await (await plant(keeper, CHAIN)).end(0)
+    for _ in range(5):
         assert left(keeper) == []
+        spawning = asyncio.create_task(keeper.spawn(shell("sleep 1000")))
+        await asyncio.sleep(0)
+        await until(lambda: len(started_here()) >= standing or spawning.done())  # noqa: B023 (zygote, stub, leader)
+        spawning.cancel()
+        done, _ = await asyncio.wait({spawning})
+        if not spawning.cancelled():  # it was faster
+            await done.pop().result().end(0)
+        assert [found for found in started_here() if "sleep" in found.command] == []
+    assert keeper._live == set()
 
 
 async def test_a_process_may_be_used_from_another_loop_than_its_own(keeper: Keeper) -> None:

@@ -100,6 +100,26 @@ def test_an_owner_and_its_zygote_killed_together_leave_nothing() -> None:
         assert all_end(said["pids"], 10)
 
 
+def test_a_stub_killed_while_its_owner_cannot_help_leaves_its_tree_to_the_zygote() -> None:
+    with owner("hold", "3") as process:
+        said = heard(process)
+        process.send_signal(signal.SIGSTOP)
+        for stub in said["keepers"][1:]:
+            os.kill(stub, signal.SIGKILL)
+        assert all_end(said["pids"], 10)
+
+
+def test_when_all_keepers_are_killed_at_once_at_least_the_first_process_of_each_tree_dies() -> None:
+    with owner("hold", "3") as process:
+        said = heard(process)
+        process.send_signal(signal.SIGSTOP)
+        for keeper in said["keepers"]:
+            os.kill(keeper, signal.SIGKILL)
+        assert all_end(said["leaders"], 10)
+        os.kill(process.pid, signal.SIGCONT)  # it finds the others by their tag
+        assert all_end(said["pids"], 10)
+
+
 def test_s3_6_the_death_of_one_owner_leaves_another_ones_trees_alone() -> None:
     with owner("hold", "3") as dying, owner("hold", "3") as living:
         gone, stays = heard(dying)["pids"], heard(living)["pids"]
