@@ -104,7 +104,8 @@ async def test_a_well_behaved_process_gets_to_say_goodbye(keeper: Keeper) -> Non
         await process.write(b"bye\n")
         assert await process.readline() == b"got bye\n"
 
-    await process.end(grace=20, close=close)
+    process.goodbye = close
+    await process.end(grace=20)
     assert process.returncode == 3
 
 
@@ -117,7 +118,8 @@ async def test_a_goodbye_that_fails_or_hangs_does_not_stop_the_end(keeper: Keepe
 
     for close in (breaks, hangs):
         process = await plant(keeper, CHAIN)
-        await process.end(grace=0.05, close=close)
+        process.goodbye = close
+        await process.end(grace=0.05)
         assert process.is_gone
 
 
@@ -263,6 +265,6 @@ async def test_closing_a_keeper_ends_what_was_left_running(keeper: Keeper) -> No
 
 
 def test_s3_12_a_system_without_the_means_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.resources._keeper.sys.platform", "darwin")
+    monkeypatch.setattr("holdfast.resources._platform.sys.platform", "darwin")
     with pytest.raises(PlatformError, match="kept processes need Linux: darwin"):
         Keeper()

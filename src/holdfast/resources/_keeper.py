@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Awaitable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,11 +18,12 @@ from typing import Self
 from msgspec import Struct
 
 from holdfast.context import Forks
-from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, UsageError
-from holdfast.ids import new_id
+from holdfast.errors import ManagerClosedError, SpawnError, UsageError
 from holdfast.logs import get_logger
-from holdfast.ports import Owner, ProcessTable
+from holdfast.ports import ProcessTable
+from holdfast.resources._entries import surely
 from holdfast.resources._kept import Command, KeptProcess, Stdio
+from holdfast.resources._platform import check_platform
 from holdfast.resources._table import SystemProcessTable
 
 log = get_logger("resources")
@@ -56,11 +56,6 @@ class Keeper:
         self._zygote: _Zygote | None = None
         self._live: set[socket.socket] = set()
         """The channels to the trees that live."""
-        process = self.table.identify(os.getpid())
-        if process is None:
-            raise PlatformError("/proc does not show this process; mount it, or run without kept processes")
-        self.owner = Owner(new_id(), process)
-        """Who answers for the trees: this life of this process."""
 
     async def spawn(self, command: Command, *, tag: int = 0) -> KeptProcess:
         """Start a command. Its pipes belong to the running loop. Raises SpawnError if it cannot run; then nothing is left.
@@ -79,7 +74,7 @@ class Keeper:
             await process.open(ends.ours)
         except BaseException:
             ends.close_theirs()  # if no stub has the other end of the channel, this says so
-            await _surely(process.end(grace=0))
+            await surely(process.end(grace=0))
             raise
         finally:
             ends.ours.close()
@@ -222,22 +217,6 @@ class _Ends(Struct):
         self.theirs = []
 
 
-def check_platform() -> None:
-    """Raises PlatformError where processes cannot be kept."""
-    if sys.platform != "linux":
-        raise PlatformError(
-            f"kept processes need Linux: {sys.platform} has no way to adopt and find every process of a tree. "
-            "Run Holdfast on Linux, or in a Linux container or virtual machine, for steps that start processes."
-        )
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-        os.stat("/proc/self/stat")
-    except OSError as error:
-        raise PlatformError(
-            f"kept processes need /proc and pidfds (Linux 5.4): {error.strerror}; mount /proc, or use a newer kernel"
-        ) from error
-
-
 def _spec(command: Command, tag: int) -> bytes:
     env = os.environb if command.env is None else {os.fsencode(k): os.fsencode(v) for k, v in command.env.items()}
     return marshal.dumps(
@@ -268,14 +247,3 @@ async def _writable(sock: socket.socket) -> None:
         await ready.wait()
     finally:
         loop.remove_writer(sock.fileno())
-
-
-async def _surely(ending: Awaitable[None]) -> None:
-    """Wait for an end although this task is being cancelled."""
-    task = asyncio.ensure_future(ending)
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            continue
-    task.result()

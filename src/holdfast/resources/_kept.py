@@ -39,6 +39,8 @@ class Command(Struct, frozen=True):
     """drained, and its last 64 KB kept; to be read by the caller; or sent where standard output goes"""
     may_gain_privileges: bool = False
     """whether `sudo` and the like work in it; what they start may be impossible to end"""
+    grace: float = GRACE
+    """seconds between SIGTERM and SIGKILL, unless `end()` says otherwise"""
 
 
 class Stdio(Struct):
@@ -69,6 +71,8 @@ class KeptProcess:
         """Carried by every process of the tree."""
         self.leader: ProcessIdentity | None = None
         self.keeper: ProcessIdentity | None = None
+        self.goodbye: CloseHook | None = None
+        """A protocol's way to take leave before the end."""
         self._table = table
         self._channel = channel
         self._live = live
@@ -163,17 +167,17 @@ class KeptProcess:
         """Wait until no process of the tree is left, however that comes about."""
         await on_loop(self._loop, _result(self._gone))
 
-    async def end(self, grace: float = GRACE, close: CloseHook | None = None) -> None:
-        """End the whole tree: `close()`, end of input, SIGTERM to all, `grace` seconds, SIGKILL to all, until it is proved gone.
+    async def end(self, grace: float | None = None) -> None:
+        """End the whole tree: `goodbye()`, end of input, SIGTERM to all, `grace` seconds, SIGKILL to all, until it is proved gone.
 
-        `close` is for a protocol's goodbye and gets no longer than `grace`. Raises StuckError if something cannot be killed.
-        Twice is fine; a shorter grace counts.
+        The goodbye gets no longer than the grace. Raises StuckError if something cannot be killed. Twice is fine; the
+        shorter grace counts.
         """
-        await on_loop(self._loop, self._end(grace, close))
+        await on_loop(self._loop, self._end(self.command.grace if grace is None else grace))
 
-    async def _end(self, grace: float, close: CloseHook | None) -> None:
-        if close is not None and not self._exited.done():
-            await self._say_goodbye(close, grace)
+    async def _end(self, grace: float) -> None:
+        if self.goodbye is not None and grace > 0 and not self._exited.done():
+            await self._say_goodbye(self.goodbye, grace)
         if not self._gone.done():
             if self._in is not None:
                 self._in.abort()
@@ -188,9 +192,9 @@ class KeptProcess:
         for pipe in self._outs:
             pipe.close()
 
-    async def _say_goodbye(self, close: CloseHook, grace: float) -> None:
+    async def _say_goodbye(self, goodbye: CloseHook, grace: float) -> None:
         try:
-            await asyncio.wait_for(close(), grace)
+            await asyncio.wait_for(goodbye(), grace)
         except Exception as error:
             log.info("%s took no leave: %s; ending it all the same", self.command.argv[0], repr(error))
 

@@ -8,6 +8,7 @@ import signal
 from functools import cache
 from pathlib import Path
 
+from holdfast.errors import PlatformError
 from holdfast.ports import Place, ProcessIdentity, ProcessUse
 
 PROC = Path("/proc")
@@ -65,11 +66,11 @@ class SystemProcessTable:
         return found
 
 
-def this_process(table: SystemProcessTable | None = None) -> ProcessIdentity:
-    """Who we are. Raises OSError where /proc does not say."""
-    found = (table or SystemProcessTable()).identify(os.getpid())
+def this_process() -> ProcessIdentity:
+    """Who we are. Raises PlatformError where /proc does not say."""
+    found = SystemProcessTable().identify(os.getpid())
     if found is None:
-        raise OSError("/proc does not show this process")
+        raise PlatformError("/proc does not show this process; mount it, or use no resources")
     return found
 
 
