@@ -11,7 +11,10 @@ from typing import Any
 
 from tests.resources.trees import HOSTILE, plant, shell
 
-from holdfast.resources import Keeper
+from holdfast.resources import DirectoryManager, DirectorySpec, Keeper, KeptProcess, ProcessManager, ProcessSpec
+from holdfast.stores import SqliteLedger
+from holdfast.testing._audit import started_here
+from holdfast.testing.resource_conformance import Borrower
 
 
 def tell(**what: Any) -> None:
@@ -66,6 +69,28 @@ async def spawn_for_ever() -> None:
         await asyncio.gather(*(one() for _ in range(4)))
 
 
+async def leases(path: str) -> None:
+    """Holds a process and a directory, written down in a ledger."""
+    ledger = SqliteLedger(path)
+    processes, directories = ProcessManager(ledger), DirectoryManager(ledger)
+    run = Borrower()
+    process = (await processes.acquire(ProcessSpec(shell(HOSTILE["setsid"]), handshake=greet), run)).resource
+    folder = (await directories.acquire(DirectorySpec(), run)).resource
+    assert process.keeper is not None
+    stub = process.keeper.pid
+    (folder / "file").write_text("x")
+    (zygote,) = [found.pid for found in started_here() if "_zygote.py" in found.command and found.pid != stub]
+    pids = [use.pid for use in process.processes()]
+    tell(pids=pids, leader=process.pid, keepers=[zygote, stub], folder=str(folder), run=run.id)
+    await asyncio.Event().wait()
+
+
+async def greet(process: KeptProcess) -> None:
+    await process.readline()
+
+
 if __name__ == "__main__":
-    program = {"hold": hold, "forks": forks, "execs": execs, "spawn_for_ever": spawn_for_ever}[sys.argv[1]]
+    program = {"hold": hold, "forks": forks, "execs": execs, "spawn_for_ever": spawn_for_ever, "leases": leases}[
+        sys.argv[1]
+    ]
     asyncio.run(program(*sys.argv[2:]))  # type: ignore[operator]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.resources.trees import CHAIN, is_alive, shell
+from tests.runs.support import run_script
 
 from holdfast.errors import HandshakeError, ResourceError, SpawnError
 from holdfast.ports import ResourceManager
@@ -202,6 +203,32 @@ async def test_a_directory_is_new_private_and_gone_with_all_it_holds(tmp_path: P
     assert not folder.exists()
     assert (outside / "precious").exists()
     await manager.release_all()
+
+
+def test_a_folder_that_a_program_locked_is_unlocked_and_removed() -> None:
+    done = run_script(
+        """
+        import os, tempfile
+        from pathlib import Path
+        from holdfast.resources._directory_manager import remove_tree
+
+        with tempfile.TemporaryDirectory() as place:
+            os.chmod(place, 0o777)
+            child = os.fork()
+            if not child:
+                if os.getuid() == 0:
+                    os.setuid(65534)  # nobody: root may do anything
+                folder = Path(place) / "x"
+                (folder / "deep" / "er").mkdir(parents=True)
+                (folder / "deep" / "link").symlink_to("/")
+                (folder / "deep").chmod(0o000)
+                folder.chmod(0o500)
+                print(repr(remove_tree(folder)), folder.exists(), flush=True)
+                os._exit(0)
+            os.waitpid(child, 0)
+        """
+    )
+    assert (done.stdout, done.stderr) == ("'' False\n", "")
 
 
 async def test_s3_12_a_place_for_temporary_files_that_is_a_link_is_resolved(

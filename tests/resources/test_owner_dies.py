@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
 
 import pytest
+from tests.resources.killing import all_end, heard, owner
 
-from holdfast.testing._audit import outlast, started_here, wait_for_the_end
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@contextmanager
-def owner(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that owns trees. Killed at the end, if it is not dead by then."""
-    command = [sys.executable, "-m", "tests.resources.owners", *arguments]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def heard(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What the owner says next."""
-    output: IO[str] | None = process.stdout
-    assert output is not None
-    said: dict[str, Any] = json.loads(output.readline())
-    return said
-
-
-def all_end(pids: list[int], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    return all(outlast(pid, deadline - time.monotonic()) for pid in pids)
+from holdfast.testing._audit import started_here, wait_for_the_end
 
 
 def test_s3_10_two_seconds_after_kill_9_of_the_owner_of_twenty_trees_none_is_alive() -> None:

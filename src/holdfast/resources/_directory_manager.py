@@ -76,22 +76,33 @@ async def end_directory_row(row: LedgerRow) -> str:
 
 def remove_tree(path: Path) -> str:
     """Remove a directory and all in it, without following a link. Returns why it is still there, or nothing."""
-    problem = ""
-    for attempt in (shutil.rmtree, _remove_by_force):
+    if path.is_symlink():
+        return f"{path} is a link, which we never make"
+    try:
         try:
-            attempt(path)
-        except FileNotFoundError:
-            return ""
-        except OSError as error:
-            problem = str(error)
-        else:
-            return ""
-    return problem
+            shutil.rmtree(path)
+        except PermissionError:
+            _unlock(path)
+            shutil.rmtree(path)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return str(error)
+    return ""
 
 
-def _remove_by_force(path: Path) -> None:
+def _unlock(path: Path) -> None:
     """Give ourselves back the right to change folders that a program locked."""
-    for folder, _, _ in os.walk(path):
-        with suppress(OSError):
-            os.chmod(folder, 0o700, follow_symlinks=False)
-    shutil.rmtree(path)
+    _allow(str(path))
+    for folder, names, _ in os.walk(path):
+        for name in names:
+            _allow(os.path.join(folder, name))
+
+
+def _allow(folder: str) -> None:
+    with suppress(OSError):  # a link, or not ours: removing it tells
+        handle = os.open(folder, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY)
+        try:
+            os.chmod(f"/proc/self/fd/{handle}", 0o700)
+        finally:
+            os.close(handle)
