@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from holdfast.resources._keeper import Keeper as Keeper
     from holdfast.resources._kept import Command as Command
     from holdfast.resources._kept import KeptProcess as KeptProcess
+    from holdfast.resources._listing import Listed as Listed
+    from holdfast.resources._listing import list_held as list_held
+    from holdfast.resources._listing import sweep_everything as sweep_everything
     from holdfast.resources._pool import PooledManager as PooledManager
     from holdfast.resources._process_manager import ProcessManager as ProcessManager
     from holdfast.resources._process_manager import ProcessSpec as ProcessSpec
@@ -30,11 +33,14 @@ _WHERE = {
     "Keeper": "_keeper",
     "KeptProcess": "_kept",
     "Limits": "_entries",
+    "Listed": "_listing",
     "PooledLease": "_entries",
     "PooledManager": "_pool",
     "ProcessManager": "_process_manager",
     "ProcessSpec": "_process_manager",
     "SystemProcessTable": "_table",
+    "list_held": "_listing",
+    "sweep_everything": "_listing",
     "sweep_ledger": "_sweep",
 }
 
@@ -45,11 +51,14 @@ __all__ = [
     "Keeper",
     "KeptProcess",
     "Limits",
+    "Listed",
     "PooledLease",
     "PooledManager",
     "ProcessManager",
     "ProcessSpec",
     "SystemProcessTable",
+    "list_held",
+    "sweep_everything",
     "sweep_ledger",
 ]
 

@@ -85,8 +85,6 @@ class ProcessManager(PooledManager[ProcessSpec, KeptProcess]):
         await resource.end()
 
     async def end_orphan(self, row: LedgerRow) -> str:
-        if row.owner.process.place != self._table.place():
-            return ""  # of an earlier boot
         return await end_process_row(row, self._table)
 
     def uses(self, resource: KeptProcess) -> list[ProcessUse]:
@@ -98,6 +96,8 @@ class ProcessManager(PooledManager[ProcessSpec, KeptProcess]):
 
 async def end_process_row(row: LedgerRow, table: ProcessTable) -> str:
     """Kill all that carries the row's tag. Its pids are not looked at: they may be a stranger's by now."""
+    if row.owner.process.place.boot != table.place().boot:
+        return ""  # nobody lived through that
     left = await asyncio.to_thread(kill_carriers, table, row.tag) if row.tag else []
     return f"process {', '.join(map(str, left))} cannot be killed" if left else ""
 
