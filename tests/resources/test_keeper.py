@@ -129,6 +129,23 @@ async def test_ending_twice_and_at_once_is_fine_and_the_shorter_grace_counts(kee
     await process.end()
 
 
+async def test_a_stub_that_leaves_without_reading_our_last_word_is_still_heard(
+    keeper: Keeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = await plant(keeper, "echo ready; exec cat")
+    assert process.keeper is not None
+    os.kill(process.keeper.pid, signal.SIGSTOP)
+    process._tell("end 0")
+    process._tell("end 0")
+    os.kill(process.pid, signal.SIGKILL)
+    outlast(process.pid, 10)
+    os.kill(process.keeper.pid, signal.SIGCONT)
+    outlast(process.keeper.pid, 10)  # its `gone` lies in the channel, behind an error
+    await process.gone()
+    await process.end()
+    assert caplog.text == ""
+
+
 async def test_input_that_nobody_reads_does_not_stop_the_end(keeper: Keeper) -> None:
     process = await plant(keeper, "echo ready; sleep 1000")
     writing = asyncio.create_task(process.write(b"x" * 1_000_000))

@@ -216,20 +216,26 @@ class KeptProcess:
 
     def _hear(self) -> None:
         try:
-            word, *rest = self._channel.recv(65536).decode().split(" ", 1) or [""]
+            word, _, rest = self._receive().decode().partition(" ")
         except BlockingIOError:
             return
         except OSError:
-            word, rest = "", []
+            word, rest = "", ""
         hear = {"started": self._on_started, "failed": self._on_failed, "exit": self._on_exit, "stuck": self._on_stuck}
         if word in hear:
-            hear[word](rest[0] if rest else "")
+            hear[word](rest)
             return
         self._close_channel()
         if word == "gone":
             self._on_gone()
         else:  # the keeper was killed: look for what it kept
             self._search = self._loop.create_task(self._find_the_rest())
+
+    def _receive(self) -> bytes:
+        try:
+            return self._channel.recv(65536)
+        except ConnectionResetError:  # it left without reading our last word; its own is still to be read
+            return self._channel.recv(65536)
 
     def _on_started(self, text: str) -> None:
         numbers = [int(word) for word in text.split()]
@@ -245,6 +251,8 @@ class KeptProcess:
         if not self._started.done():
             self._started.set_exception(SpawnError(_why(self.command, int(number), stage)))
             self._started.exception()  # looked at, also when nobody waits
+        else:
+            log.error("the keeper of %s broke: %s", self, stage)
 
     def _on_exit(self, text: str) -> None:
         self._exited.set_result(os.waitstatus_to_exitcode(int(text)))
