@@ -191,7 +191,6 @@ def become_leader(spec: dict, stdio: list[int], parent: int, stage: list[str]) -
     if not spec["privileges"]:
         stage[0] = "privileges"
         prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _signal.set_wakeup_fd(-1)
     for number in (*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ):
         _signal.signal(number, _signal.SIG_DFL)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
@@ -210,8 +209,10 @@ class Stub:
     """Keeps one tree."""
 
     def __init__(self, channel: _socket.socket, owner: int, spec: dict[str, object], stdio: list[int]) -> None:
-        os.setsid()
         prctl(PR_SET_CHILD_SUBREAPER, 1)
+        # First of all, so that the rest is done while the command starts. No end of a child is missed: `serve` looks first.
+        self.leader, self.starting = start_leader(spec, stdio)
+        os.setsid()
         name_process(b"holdfast-stub")
         self.channel = channel
         self.owner = owner
@@ -220,7 +221,7 @@ class Stub:
         """When SIGKILL follows; 0 while nobody asked for the end."""
         self.orphaned = False
         self.reaped = 0
-        self.leader, self.starting = start_leader(spec, stdio)
+        self.me = identity(os.getpid())
         for handle in set(stdio):
             os.close(handle)
         self.poll = select.poll()
@@ -261,7 +262,7 @@ class Stub:
         if problem:
             self.tell(problem.decode())
         else:
-            self.tell("started", *identity(self.leader), *identity(os.getpid()))
+            self.tell("started", *identity(self.leader), *self.me)
 
     def hear_owner(self) -> None:
         try:
