@@ -27,6 +27,13 @@ async def test_s3_2_the_end_of_a_process_is_the_end_of_all_its_children(keeper: 
     assert left(keeper) == []
 
 
+async def test_a_tree_of_more_processes_than_select_can_count_is_ended(keeper: Keeper) -> None:
+    many = "import os, signal\nfor _ in range(1100):\n if not os.fork(): signal.pause()\nprint('ready', flush=True)\nsignal.pause()"
+    async with await keeper.spawn(Command((sys.executable, "-I", "-S", "-c", many))) as process:
+        assert await process.readline() == b"ready\n"
+    assert process.is_gone
+
+
 async def test_a_tree_is_listed_with_its_memory(keeper: Keeper) -> None:
     process = await plant(keeper, CHAIN)
     uses = process.processes()
@@ -161,6 +168,7 @@ async def test_input_that_nobody_reads_does_not_stop_the_end(keeper: Keeper) -> 
         (Command(("no-such-command",)), "no such command; install it"),
         (Command(("true",), cwd="/no/such/folder"), "in /no/such/folder: No such file"),
         (Command(("/etc/passwd",)), "Permission denied"),
+        (Command(("echo", "a\0b")), "Invalid argument"),
     ],
 )
 async def test_s3_3_a_command_that_cannot_start_says_why_and_leaves_nothing(

@@ -133,18 +133,6 @@ async def test_those_who_ask_while_it_is_made_share_it_and_may_leave_without_the
             await lease.release()
 
 
-async def test_when_all_leave_while_it_is_made_it_is_not_made() -> None:
-    gate: Future[None] = Future()
-    async with things() as manager:
-        asked = asyncio.create_task(manager.acquire(ThingSpec("a", gate), Borrower()))
-        await until(lambda: len(manager.inventory()) == 1)
-        asked.cancel()
-        await asyncio.wait({asked})
-        await until(lambda: manager.inventory() == [])
-        assert await manager.ledger.rows() == []
-        assert manager.made == []
-
-
 async def test_what_is_not_healthy_any_more_is_ended_and_made_anew() -> None:
     async with things() as manager:
         first = await manager.acquire(ThingSpec("a"), Borrower())
@@ -206,6 +194,29 @@ async def test_release_for_a_run_sends_its_waiters_away() -> None:
         with pytest.raises(RunEndedError):
             await waiting
         await held.release()
+
+
+async def test_release_for_a_run_stops_what_is_being_made_for_it() -> None:
+    gate: Future[None] = Future()
+    async with things() as manager:
+        run = Borrower()
+        making = asyncio.create_task(manager.acquire(ThingSpec("a", gate), run))
+        await until(lambda: len(manager.inventory()) == 1)
+        await manager.release_for_run(run.id)
+        with pytest.raises(RunEndedError, match="while it was being made"):
+            await making
+        assert manager.inventory() == []
+
+
+async def test_an_acquire_that_is_cancelled_returns_when_nothing_is_left_of_it() -> None:
+    gate: Future[None] = Future()
+    async with things() as manager:
+        asked = asyncio.create_task(manager.acquire(ThingSpec("a", gate), Borrower()))
+        await until(lambda: len(manager.inventory()) == 1)
+        asked.cancel()
+        await asyncio.wait({asked})
+        assert manager.inventory() == []
+        assert await manager.ledger.rows() == []
 
 
 async def test_release_all_sends_those_who_wait_away_and_stops_what_is_being_made() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -106,20 +106,6 @@ class Waiter(Generic[R]):
         self.key = spec.key()
         self.run_id = run_id
         self.turn: asyncio.Future[PooledLease[R]] = asyncio.get_running_loop().create_future()
-
-
-async def surely(work: Awaitable[Any]) -> None:
-    """Wait for work to be done although this task is being cancelled. Raises what it raises."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if not task.done():
-                continue
-        except BaseException:  # the task's own; told below
-            break
-    task.result()
 
 
 async def settle(tasks: list[asyncio.Task[None]]) -> list[BaseException]:

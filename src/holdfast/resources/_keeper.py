@@ -21,8 +21,8 @@ from holdfast.context import Forks
 from holdfast.errors import ManagerClosedError, SpawnError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessTable
-from holdfast.resources._entries import surely
 from holdfast.resources._kept import Command, KeptProcess, Stdio
+from holdfast.resources._loops import surely
 from holdfast.resources._platform import check_platform
 from holdfast.resources._table import SystemProcessTable
 
@@ -66,7 +66,12 @@ class Keeper:
             raise UsageError("a command needs at least the name of a program")
         tag = tag or new_tag()
         self._running()  # refused before there is anything to clean up
-        ends = _Ends.make(command)
+        try:
+            ends = _Ends.make(command)
+        except OSError as error:
+            raise SpawnError(
+                f"cannot start {command.argv[0]}: {error.strerror}; raise the limit of open files"
+            ) from error
         process = KeptProcess(command, tag, ends.channel, self._live, self.table)
         try:
             await self._order(command, tag, ends)

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -274,8 +275,11 @@ class KeptProcess:
         log.warning("the keeper of %s was killed; killing what it kept", self)
         if not self._exited.done() and self.leader is not None:
             self._exited.set_result(-9)
-        await asyncio.to_thread(kill_carriers, self._table, self.tag)
-        self._on_gone()
+        left = await asyncio.to_thread(kill_carriers, self._table, self.tag)
+        if left:
+            self._on_stuck(" ".join(map(str, left)))
+        else:
+            self._on_gone()
 
     def _close_channel(self) -> None:
         self._loop.remove_reader(self._channel.fileno())
@@ -283,8 +287,11 @@ class KeptProcess:
         self._channel.close()
 
 
-def kill_carriers(table: ProcessTable, tag: int, rounds: int = 1000) -> list[int]:
-    """Kill whatever carries a tag until two looks in a row find nothing. Returns what is still there after many."""
+def kill_carriers(table: ProcessTable, tag: int, rounds: int = 200) -> list[int]:
+    """Kill whatever carries a tag until two looks in a row find nothing. Returns what is still there after many.
+
+    Blocks; for a thread.
+    """
     clean = 0
     found: list[int] = []
     for _ in range(rounds):
@@ -294,6 +301,8 @@ def kill_carriers(table: ProcessTable, tag: int, rounds: int = 1000) -> list[int
             return []
         for pid in found:
             table.kill_carrier(pid, tag)
+        if found:
+            time.sleep(0.005)  # the dying take a moment
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
@@ -11,15 +11,18 @@ from holdfast.threads import done_here
 
 T = TypeVar("T")
 
+GIVE_UP_SECONDS = 10.0
+"""How long work that is cancelled gets to clean up after itself."""
+
 
 async def on_loop(
     loop: asyncio.AbstractEventLoop,
     work: Coroutine[Any, Any, T],
-    undo: Callable[[T], object] | None = None,
+    undo: Callable[[T], Coroutine[Any, Any, object]] | None = None,
 ) -> T:
     """Carry out `work` on `loop` and return what it returns.
 
-    Cancelling the wait cancels the work; if it was done all the same, `undo(result)` is called on that loop.
+    Cancelling the wait cancels the work and waits until it has cleaned up; if it was done all the same, it is undone.
     """
     if asyncio.get_running_loop() is loop:
         return await work
@@ -27,7 +30,7 @@ async def on_loop(
     try:
         await done_here(errand.outcome)
     except asyncio.CancelledError:
-        errand.give_up(undo)
+        await surely(errand.call_off(undo))
         raise
     return errand.outcome.result()
 
@@ -54,11 +57,23 @@ class _Errand(Generic[T]):
         else:
             self.outcome.set_result(task.result())
 
-    def give_up(self, undo: Callable[[T], object] | None) -> None:
-        self._loop.call_soon_threadsafe(self._give_up, undo)
+    async def call_off(self, undo: Callable[[T], Coroutine[Any, Any, object]] | None) -> None:
+        self._loop.call_soon_threadsafe(self._cancel)
+        await asyncio.wait({done_here(self.outcome)}, timeout=GIVE_UP_SECONDS)
+        if undo is not None and self.outcome.done() and self.outcome.exception() is None:
+            await on_loop(self._loop, undo(self.outcome.result()))
 
-    def _give_up(self, undo: Callable[[T], object] | None) -> None:
+    def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        if undo is not None:
-            self.outcome.add_done_callback(lambda done: None if done.exception() else undo(done.result()))
+
+
+async def surely(work: Awaitable[Any]) -> None:
+    """Wait for work to be done although this task is being cancelled. Raises what it raises."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            continue
+    task.result()

@@ -15,8 +15,8 @@ from holdfast.errors import ManagerClosedError, RunEndedError, StorageError, Stu
 from holdfast.ids import new_id
 from holdfast.logs import get_logger
 from holdfast.ports import HeldResource, Holder, Ledger, LedgerRow, Owner, ProcessTable, ProcessUse, Spec, SweepReport
-from holdfast.resources._entries import Entry, Limits, PooledLease, Waiter, settle, surely
-from holdfast.resources._loops import on_loop
+from holdfast.resources._entries import Entry, Limits, PooledLease, Waiter, settle
+from holdfast.resources._loops import on_loop, surely
 from holdfast.resources._platform import check_platform
 from holdfast.resources._queue import Queue
 from holdfast.resources._sweep import sweep_ledger
@@ -101,10 +101,9 @@ class PooledManager(ABC, Generic[S, R]):
     # -- the port --------------------------------------------------------------------------------------------------
 
     async def acquire(self, spec: S, run: Holder) -> PooledLease[R]:
-        if self._generation != Forks.generation:
-            self._begin_process()
+        self._check_process()
         self._check_open()
-        lease = await on_loop(self._home.loop, self._acquire(spec, run.id), undo=self._give_back)
+        lease = await on_loop(self._home.loop, self._acquire(spec, run.id), undo=self._release)
         try:
             run.own(lease)
         except RunEndedError:
@@ -113,11 +112,13 @@ class PooledManager(ABC, Generic[S, R]):
         return lease
 
     async def release_for_run(self, run_id: str) -> None:
+        self._check_process()
         if not self._closed:
             await on_loop(self._home.loop, self._release_for_run(run_id))
 
     async def release_all(self) -> None:
-        if self._closed or self._generation != Forks.generation:
+        self._check_process()
+        if self._closed:
             return
         self._closed = True
         try:
@@ -128,12 +129,14 @@ class PooledManager(ABC, Generic[S, R]):
 
     async def sweep(self) -> SweepReport:
         """Also takes out rows of our own whose resource is gone, as when the ledger was out of reach in that moment."""
+        self._check_process()
         return await sweep_ledger(self.ledger, self._table, {self.kind: self.end_orphan}, self._is_stale)
 
     def _is_stale(self, row: LedgerRow) -> bool:
         return row.owner.id == self._owner.id and row.id not in self._queue.entries
 
     def inventory(self) -> list[HeldResource]:
+        self._check_process()
         return [
             HeldResource(
                 id=entry.row.id,
@@ -146,6 +149,10 @@ class PooledManager(ABC, Generic[S, R]):
             )
             for entry in self._queue.entries.copy().values()
         ]
+
+    def _check_process(self) -> None:
+        if self._generation != Forks.generation:
+            self._begin_process()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -184,9 +191,11 @@ class PooledManager(ABC, Generic[S, R]):
         try:
             await asyncio.shield(entry.making)
         except asyncio.CancelledError:
-            if entry.making.cancelled() and self._closed:
-                raise ManagerClosedError(f"{entry.row.name} was not made: everything is being released") from None
-            raise
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._check_open()  # not this task was cancelled but the making of it
+            raise RunEndedError(f"{self.kind} {entry.row.name} was released while it was being made") from None
         return True
 
     def lease(self, entry: Entry[R], run_id: str) -> PooledLease[R]:
@@ -252,10 +261,6 @@ class PooledManager(ABC, Generic[S, R]):
     async def _release_at_home(self, lease: PooledLease[R]) -> None:
         if lease.entry.state != "gone":
             await on_loop(self._home.loop, self._release(lease))
-
-    def _give_back(self, lease: PooledLease[R]) -> None:
-        """Nobody waits for it any more."""
-        self._own(self._release(lease)).add_done_callback(_look)
 
     async def _release(self, lease: PooledLease[R]) -> None:
         entry = lease.entry

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from holdfast.clock import Clock
 from holdfast.errors import HandshakeError
 from holdfast.ports import Ledger, LedgerRow, ProcessTable, ProcessUse
-from holdfast.resources._entries import Limits, surely
+from holdfast.resources._entries import Limits
 from holdfast.resources._keeper import Keeper, new_tag
 from holdfast.resources._kept import Command, KeptProcess, kill_carriers
+from holdfast.resources._loops import surely
 from holdfast.resources._pool import PooledManager
 
 Talk = Callable[[KeptProcess], Awaitable[object]]

@@ -106,7 +106,14 @@ def identity(pid: int) -> tuple[int, int, int]:
 
 
 def is_alive(handle: int) -> bool:
-    return not select.select([handle], [], [], 0)[0]
+    """Whether nothing is to be heard of a pidfd or a pipe yet."""
+    return not rings(handle, 0)
+
+
+def rings(handle: int, seconds: float) -> bool:
+    poll = select.poll()  # select() breaks at file 1024
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def open_child(parent: int, parent_handle: int, pid: int) -> int:
@@ -175,8 +182,8 @@ def start_leader(spec: dict[str, object], stdio: list[int]) -> tuple[int, int]:
     stage = ["session"]
     try:
         become_leader(spec, stdio, parent, stage)
-    except OSError as error:
-        os.write(writer, f"failed {error.errno or 0} {stage[0]}".encode())
+    except (OSError, ValueError) as error:
+        os.write(writer, f"failed {getattr(error, 'errno', 22)} {stage[0]}".encode())
     finally:
         os._exit(127)
 
@@ -306,7 +313,7 @@ class Stub:
             elif time.monotonic() - since > STUCK_SECONDS and pause < STUCK_SECONDS:
                 pause = STUCK_SECONDS  # go on trying, but without haste
                 self.tell("stuck", *children(os.getpid()))
-            if select.select([self.bell.fd], [], [], pause)[0]:
+            if rings(self.bell.fd, pause):
                 self.bell.quiet()
 
     def tell(self, *words: object) -> None:

@@ -86,7 +86,9 @@ def outlast(pid: int, seconds: float) -> bool:
     except OSError:
         return True
     try:
-        return bool(select.select([handle], [], [], max(0.0, seconds))[0])
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        return bool(poll.poll(max(0.0, seconds) * 1000))
     finally:
         os.close(handle)
 
