@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
 from tests.resources.trees import CHAIN, HOSTILE, SETSID, STDERR_FLOOD, STDOUT_FLOOD, is_alive, left, plant, shell
 from tests.runs.support import until
 
-from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, UsageError
-from holdfast.resources import Command, Keeper
+from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, StuckError, UsageError
+from holdfast.resources import Command, Keeper, SystemProcessTable
 from holdfast.testing._audit import outlast, started_here
 
 
@@ -27,11 +28,14 @@ async def test_s3_2_the_end_of_a_process_is_the_end_of_all_its_children(keeper: 
     assert left(keeper) == []
 
 
-async def test_a_tree_of_more_processes_than_select_can_count_is_ended(keeper: Keeper) -> None:
+async def test_a_tree_of_more_processes_than_select_can_count_is_ended(
+    keeper: Keeper, caplog: pytest.LogCaptureFixture
+) -> None:
     many = "import os, signal\nfor _ in range(1100):\n if not os.fork(): signal.pause()\nprint('ready', flush=True)\nsignal.pause()"
     async with await keeper.spawn(Command((sys.executable, "-I", "-S", "-c", many))) as process:
         assert await process.readline() == b"ready\n"
     assert process.is_gone
+    assert caplog.text == ""  # the stub did it, and did not break over it
 
 
 async def test_a_tree_is_listed_with_its_memory(keeper: Keeper) -> None:
@@ -265,6 +269,24 @@ async def test_s3_5_killing_all_keepers_at_once_leaves_nothing(keeper: Keeper) -
     await process.gone()
     assert [pid for pid in pids if is_alive(pid)] == []
     await process.end()
+
+
+async def test_what_cannot_be_killed_is_never_said_to_be_gone() -> None:
+    class Hopeless(SystemProcessTable):
+        """Something with the tag is there, whatever is done about it."""
+
+        def carriers(self, tag: int) -> list[int]:
+            return [stranger.pid]
+
+    with Keeper(Hopeless()) as keeper, subprocess.Popen(["sleep", "1000"]) as stranger:  # noqa: ASYNC220
+        process = await plant(keeper, CHAIN)
+        assert process.keeper is not None
+        os.kill(process.keeper.pid, signal.SIGKILL)
+        with pytest.raises(StuckError, match=r"sh could not be ended: process \d+ left"):
+            await process.end(grace=20)
+        assert not process.is_gone
+        assert stranger.poll() is None
+        stranger.kill()
 
 
 async def test_signals_that_end_a_server_do_not_end_its_keepers(keeper: Keeper) -> None:

@@ -108,6 +108,17 @@ async def test_one_who_stops_waiting_does_not_hold_up_the_others() -> None:
         assert manager.made == ["a", "c"]
 
 
+async def test_when_one_who_waits_for_room_leaves_those_behind_may_join_again() -> None:
+    async with things(total=1) as manager:
+        held = await manager.acquire(ThingSpec("a"), Borrower())
+        starved, late = await asking(manager, "b"), await asking(manager, "a")
+        starved.cancel()
+        joined = await late
+        assert joined.resource is held.resource
+        await held.release()
+        await joined.release()
+
+
 async def test_making_one_thing_does_not_hold_up_another() -> None:
     gate: Future[None] = Future()
     async with things() as manager:
