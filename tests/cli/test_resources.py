@@ -93,5 +93,6 @@ def test_outside_a_project_it_says_what_to_do(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HOLDFAST_HOME", raising=False)
     done = holdfast("resources")
-    assert done.returncode != 0
-    assert "this is no Holdfast project; name its store with --store" in done.stderr
+    assert done.returncode == 3
+    assert "there is no .holdfast/ here or in a folder above" in done.stderr
+    assert "SQLite only" in holdfast("resources", "--store", "postgresql://localhost/x").stderr

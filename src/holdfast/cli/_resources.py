@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from holdfast.cli._help import JsonOption, StoreOption, examples
+from holdfast.cli._stores import make_store
+from holdfast.cli._terminal import console, echo_json, iso_time, on_terminal, printable, show_size
 from holdfast.errors import ConfigurationError
-from holdfast.home import find_home, store_path
+from holdfast.stores import SqliteStore
 
 if TYPE_CHECKING:
     from holdfast.ports import Ledger, LedgerRow, SweepReport
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = typer.Typer(help="List what runs hold: processes, directories. End what dead owners left.")
-
-StoreOption = Annotated[
-    Path | None, typer.Option("--store", metavar="PATH", help="The store; by default the project's own.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = typer.Typer(
+    help="List what runs hold: processes, directories. End what dead owners left.",
+    epilog=examples("holdfast resources --json", "holdfast resources sweep"),
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -39,8 +37,8 @@ def resources(context: typer.Context, as_json: JsonOption = False, store: StoreO
     listed = with_ledger(store, lambda ledger: list_held(ledger, SystemProcessTable())) or []
     shown = [listed_data(one) for one in listed]
     if as_json:
-        typer.echo(json.dumps(shown, indent=2))
-    elif sys.stdout.isatty():
+        echo_json(shown)
+    elif on_terminal():
         _show_table(shown)
     else:
         for one in shown:
@@ -57,20 +55,22 @@ def sweep(as_json: JsonOption = False, store: StoreOption = None) -> None:
     from holdfast.resources import SystemProcessTable, sweep_everything
 
     report = with_ledger(store, lambda ledger: sweep_everything(ledger, SystemProcessTable())) or SweepReport([], [])
-    typer.echo(json.dumps(_report_data(report), indent=2) if as_json else "\n".join(_report_lines(report)))
+    if as_json:
+        echo_json(_report_data(report))
+    else:
+        typer.echo("\n".join(map(printable, _report_lines(report))))
     if report.problem:
         raise typer.Exit(1)
 
 
-def with_ledger(store: Path | None, work: Callable[[Ledger], Awaitable[T]]) -> T | None:
+def with_ledger(location: str | None, work: Callable[[Ledger], Awaitable[T]]) -> T | None:
     """Do something with the ledger; None if there is no store yet. Raises ConfigurationError if there is no project."""
-    home = find_home()
-    if store is None and home is None:
+    store = make_store(location)
+    if not isinstance(store, SqliteStore):
         raise ConfigurationError(
-            "this is no Holdfast project; name its store with --store, or go to the project's folder"
+            "what is held is written down in SQLite only, so far; name an SQLite file with --store"
         )
-    path = store or store_path(home or Path())
-    return asyncio.run(_with_ledger(path, work)) if path.exists() else None
+    return asyncio.run(_with_ledger(store.path, work)) if store.path.exists() else None
 
 
 async def _with_ledger(path: Path, work: Callable[[Ledger], Awaitable[T]]) -> T:
@@ -92,13 +92,12 @@ def listed_data(one: Listed) -> dict[str, Any]:
 
 
 def row_data(row: LedgerRow) -> dict[str, Any]:
-    since = datetime.fromtimestamp(row.since_us / 1_000_000, UTC).isoformat(timespec="seconds")
     return {
         "id": row.id,
         "kind": row.kind,
         "name": row.name,
         "runs": list(row.runs),
-        "since": since,
+        "since": iso_time(row.since_us),
         "owner_pid": row.owner.process.pid,
         "path": row.path,
     }
@@ -112,22 +111,22 @@ def _report_data(report: SweepReport) -> dict[str, Any]:
 def _report_lines(report: SweepReport) -> list[str]:
     if report.problem:
         return [report.problem]
-    lines = [f"ended\t{row.kind}\t{row.name}\tof process {row.owner.process.pid}" for row in report.ended]
-    lines += [f"left\t{row.kind}\t{row.name}\t{reason}" for row, reason in report.left]
+    lines = [f"ended {row.kind} {row.name}, of process {row.owner.process.pid}" for row in report.ended]
+    lines += [f"left {row.kind} {row.name}: {reason}" for row, reason in report.left]
     return [*lines, f"ended {len(report.ended)}, left {len(report.left)}"]
 
 
 def _cells(one: dict[str, Any]) -> list[str]:
-    memory = f"{one['memory_bytes'] / 1e6:.1f} MB" if one["processes"] else "-"
-    return [one["kind"], one["name"], one["state"], ",".join(one["runs"]) or "-", one["since"], memory]
+    memory = show_size(one["memory_bytes"]) if one["processes"] else "-"
+    cells = [one["kind"], one["name"], one["state"], ",".join(one["runs"]) or "-", one["since"], memory]
+    return [printable(cell) for cell in cells]
 
 
 def _show_table(shown: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table("kind", "name", "state", "held by", "since", "memory", box=None, header_style="bold")
     for one in shown:
         table.add_row(*map(Text, _cells(one)))
-    Console().print(table if shown else "Nothing is held.")
+    console().print(table if shown else "Nothing is held.")
