@@ -1,4 +1,4 @@
-"""For your tests and ours: a clock that stands still, a runtime of one's own, a model server, conformance suites, a process audit."""
+"""For tests, yours and ours: a clock that stands still, a runtime, a model server, a process audit, conformance suites."""
 
 from __future__ import annotations
 
