@@ -24,8 +24,8 @@ from holdfast.testing.resource_conformance import Borrower
 PAIRS = 60
 TREES = 100
 ECHO = ("/bin/echo", "hello")
-FOREST = "sleep 1000 & sleep 1000 & sleep 1000 & echo ready; exec cat"
-"""with the zygote and a stub each, 100 of them are some 450 processes and their keepers"""
+FOREST = "sleep 1000 & sleep 1000 & sleep 1000 & sleep 1000 & echo ready; exec cat"
+"""five processes; with a stub each and the zygote, 100 trees are 601"""
 
 
 async def _first_byte_kept(keeper: Keeper) -> float:
