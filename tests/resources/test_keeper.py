@@ -169,7 +169,7 @@ async def test_input_that_nobody_reads_does_not_stop_the_end(keeper: Keeper) -> 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (Command(("no-such-command",)), "no such command; install it"),
+        (Command(("no-such-command",), env={"PATH": "/usr/bin:/bin"}), "no such command; install it"),
         (Command(("true",), cwd="/no/such/folder"), "in /no/such/folder: No such file"),
         (Command(("/etc/passwd",)), "Permission denied"),
         (Command(("echo", "a\0b")), "Invalid argument"),
