@@ -294,9 +294,12 @@ async def test_the_ledger_says_who_holds_a_shared_thing() -> None:
     ledger = BrokenLedger()
     async with things(ledger) as manager:
         one, two = Borrower(), Borrower()
-        first, second = await manager.acquire(ThingSpec("a"), one), await manager.acquire(ThingSpec("a"), two)
+        first = await manager.acquire(ThingSpec("a"), one)
+        second = await manager.acquire(ThingSpec("a"), two)
         await until(lambda: ledger.puts[-1].runs == tuple(sorted((one.id, two.id))))
         await first.release()
         await until(lambda: ledger.puts[-1].runs == (two.id,))
         await second.release()
+        assert [row.runs for row in ledger.puts[:2]] == [(one.id,), (one.id,)]  # the intent, and its completion
+        assert len(ledger.puts) == 4
         assert await ledger.rows() == []

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from holdfast.context import Forks
 from holdfast.ports import LedgerRow, Spec
 
 R = TypeVar("R")
@@ -59,6 +60,8 @@ class Entry(Generic[R]):
     def __init__(self, key: Hashable, row: LedgerRow) -> None:
         self.key = key
         self.row = row
+        self.generation = Forks.generation
+        """Which process it belongs to, counted in forks."""
         self.state = "starting"
         """`starting`, `held`, `idle`, `ending`, `stuck` or `gone`"""
         self.idle_since = 0.0

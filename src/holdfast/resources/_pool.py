@@ -224,14 +224,15 @@ class PooledManager(ABC, Generic[S, R]):
             await surely(self._strike_out(entry))
             self._forget(entry)
             raise
-        if entry.state == "starting":
+        if entry.state == "starting":  # and not already at its end
             entry.state = "held"
-        entry.watching = self._own(self._watch(entry, entry.resource))
+            entry.watching = self._own(self._watch(entry, entry.resource))
         return entry.resource
 
     async def _write_down(self, entry: Entry[R], resource: R) -> None:
+        entry.row = replace(entry.row, runs=entry.runs)
         try:
-            await self.ledger.put(replace(entry.row, runs=entry.runs))
+            await self.ledger.put(entry.row)
         except BaseException:  # what is not written down must not be
             await surely(self.end(resource))
             raise
@@ -259,7 +260,8 @@ class PooledManager(ABC, Generic[S, R]):
     # -- releasing, on the home loop -------------------------------------------------------------------------------
 
     async def _release_at_home(self, lease: PooledLease[R]) -> None:
-        if lease.entry.state != "gone":
+        """In a forked child there is nothing to give back: what a lease is on is the parent's."""
+        if lease.entry.state != "gone" and lease.entry.generation == Forks.generation:
             await on_loop(self._home.loop, self._release(lease))
 
     async def _release(self, lease: PooledLease[R]) -> None:
