@@ -24,7 +24,8 @@
     │   └── AlreadyFinishedError            the run went through its one door before
     ├── ClosedError                     you closed it
     │   ├── BusClosedError                  emit or on after shutdown()
-    │   └── RuntimeClosedError              a run was started after close()
+    │   ├── RuntimeClosedError              a run was started after close()
+    │   └── ManagerClosedError              a resource was asked for after release_all()
     ├── RunError                        a run did not end as hoped
     │   ├── RunFailedError                  it broke; __cause__ says how
     │   ├── RunCancelledError               it was cancelled, with a reason
@@ -46,6 +47,10 @@
     │   ├── McpConnectionError              it cannot be reached, or the connection was lost
     │   ├── McpTimeoutError                 it did not answer in time
     │   └── McpCallError                    it answered with an error
+    ├── ResourceError                   something a run holds could not be had, or not be given back
+    │   ├── SpawnError                      a command could not be started; nothing of it is left
+    │   ├── HandshakeError                  it started, but did not answer as it should; nothing of it is left
+    │   └── StuckError                      it could not be ended; it stays in the ledger for the sweep
     └── StorageError                    something cannot be stored or read back
         ├── NotStorableError                a value has no stored form; names its path
         ├── SecretMissingError              what was stored needs a secret that was not supplied again
@@ -167,6 +172,10 @@ class BusClosedError(ClosedError):
 
 class RuntimeClosedError(ClosedError):
     """The runtime was closed."""
+
+
+class ManagerClosedError(ClosedError):
+    """The manager has released everything for good."""
 
 
 class RunError(HoldfastError):
@@ -292,6 +301,22 @@ class McpTimeoutError(McpError, TimeoutError):
 
 class McpCallError(McpError):
     """An MCP server answered a call with an error."""
+
+
+class ResourceError(HoldfastError):
+    """Something a run holds could not be had, or not be given back."""
+
+
+class SpawnError(ResourceError):
+    """A command could not be started; nothing of it is left."""
+
+
+class HandshakeError(ResourceError):
+    """A process started but did not answer as it should; nothing of it is left."""
+
+
+class StuckError(ResourceError):
+    """A resource could not be ended; it stays in the ledger for the sweep."""
 
 
 class StorageError(HoldfastError):

@@ -14,8 +14,9 @@ from holdfast.testing._journal_base import NOW, make_info, open_run
 
 
 def test_every_exported_name_is_there() -> None:
+    ledgers = ["MemoryLedger", "SqliteLedger"]
     journals, states = ["MemoryStore", "PostgresStore", "SqliteStore"], ["MemoryPersistence", "SqlitePersistence"]
-    assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == sorted(journals + states)
+    assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == sorted(journals + states + ledgers)
     for name in holdfast.stores.__all__:
         assert getattr(holdfast.stores, name).__name__ == name
     with pytest.raises(AttributeError):

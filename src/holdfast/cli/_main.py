@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import holdfast
-from holdfast.cli import _checkpoint, _events, _gc
+from holdfast.cli import _checkpoint, _events, _gc, _resources
 from holdfast.errors import ConfigurationError, HoldfastError, RunCancelledError, UsageError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.add_typer(_checkpoint.app, name="checkpoint")
 app.command("gc", epilog=_gc.EPILOG)(_gc.gc)
 app.command("events")(_events.events)
+app.add_typer(_resources.app, name="resources")
 
 EXIT_CODES: dict[type[HoldfastError], int] = {UsageError: 2, ConfigurationError: 3, RunCancelledError: 4}
 """The rest is 1."""

@@ -16,6 +16,20 @@ from holdfast.ports._journal import (
     Snapshot,
 )
 from holdfast.ports._persistence import FlowPersistence
+from holdfast.ports._resources import (
+    HeldResource,
+    Holder,
+    Ledger,
+    LedgerRow,
+    Owner,
+    Place,
+    ProcessIdentity,
+    ProcessTable,
+    ProcessUse,
+    ResourceManager,
+    Spec,
+    SweepReport,
+)
 
 __all__ = [
     "Batch",
@@ -26,15 +40,27 @@ __all__ = [
     "DefaultRuntime",
     "Entity",
     "FlowPersistence",
+    "HeldResource",
+    "Holder",
     "HumanProvider",
     "HumanRequest",
     "Journal",
     "JournalStore",
     "Lease",
+    "Ledger",
+    "LedgerRow",
     "Mark",
+    "Owner",
+    "Place",
+    "ProcessIdentity",
+    "ProcessTable",
+    "ProcessUse",
     "Recorded",
+    "ResourceManager",
     "Row",
     "RunInfo",
     "Session",
     "Snapshot",
+    "Spec",
+    "SweepReport",
 ]

@@ -24,7 +24,8 @@ from holdfast.events._bus import EventBus
 from holdfast.events._state import RuntimeState
 from holdfast.home import find_home, make_home, store_path
 from holdfast.ids import IdFactory, new_id
-from holdfast.ports import Entity, Journal, JournalStore
+from holdfast.ports import Entity, Journal, JournalStore, ResourceManager
+from holdfast.resources._serving import SWEEP_SECONDS, release_everything, sweep_regularly
 from holdfast.runs._drive import drive_in_thread, start_supervisor
 from holdfast.runs._end import RunRef
 from holdfast.runs._finish import finish
@@ -59,6 +60,7 @@ class Runtime:
         self._store = store
         self._own_store: JournalStore | None = None
         self._closed = False
+        self._managers: list[ResourceManager] = []
         self._begin_process()
         _living.add(self)
 
@@ -185,6 +187,15 @@ class Runtime:
         state: RuntimeState = checkpoints.read_state(where, lambda: self.store)
         return state
 
+    def register(self, manager: ResourceManager, *, sweep_seconds: float = SWEEP_SECONDS) -> None:
+        """Take in a manager of resources: what dead owners left is swept now and every so often, and `close()` releases all."""
+        self._check_process()
+        with self._lock:
+            if self._closed:
+                raise RuntimeClosedError("this Runtime was closed and takes in no manager; make another one")
+            self._managers.append(manager)
+        self.loop_thread.submit(sweep_regularly(manager, self.clock, sweep_seconds, self.event_bus))
+
     # -- what lives ------------------------------------------------------------------------------------------------
 
     def current_run(self) -> Run | None:
@@ -198,11 +209,13 @@ class Runtime:
             return list(self._runs.values())
 
     def inventory(self) -> list[Holding]:
-        """Everything held now by any run, threads that were given up, and leases that could not be released."""
+        """Everything held now by any run, resources kept warm, threads that were given up, leases that could not be released."""
         held = [Holding("run", run.name or run.id, run.id) for run in self.runs() if run.parent is None]
         for run in self.runs():
             if run.parent is None:
                 held += run.inventory()
+        for manager in self._managers:
+            held += [Holding(found.kind, found.name, "") for found in manager.inventory() if not found.runs]
         with self._lock:
             return [*held, *self._disowned.values(), *self._unreleased]
 
@@ -257,6 +270,8 @@ class Runtime:
             run.depart("the runtime is closing")
         for run in runs:
             self._outlast(run)
+        if self._managers:
+            self.loop_thread.submit(release_everything(self._managers)).result()
         try:
             self.event_bus.shutdown()
         finally:  # also when a handler is stuck

@@ -1,5 +1,7 @@
 """Where journals are kept: in memory, in one SQLite file, in PostgreSQL. All pass `JournalStoreConformance`.
 
+Where live resources are written down: `…Ledger`. These pass `LedgerConformance`.
+
 And where `@persist` flows keep their states: `…Persistence`. These pass `FlowPersistenceConformance`.
 
 Imported on first use, so that a program pays only for the store it has.
@@ -12,20 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.stores._memory import MemoryStore as MemoryStore
+    from holdfast.stores._memory_ledger import MemoryLedger as MemoryLedger
     from holdfast.stores._memory_states import MemoryPersistence as MemoryPersistence
     from holdfast.stores._postgres import PostgresStore as PostgresStore
     from holdfast.stores._sqlite import SqliteStore as SqliteStore
+    from holdfast.stores._sqlite_ledger import SqliteLedger as SqliteLedger
     from holdfast.stores._sqlite_states import SqlitePersistence as SqlitePersistence
 
 _WHERE = {
+    "MemoryLedger": "_memory_ledger",
     "MemoryPersistence": "_memory_states",
     "MemoryStore": "_memory",
     "PostgresStore": "_postgres",
+    "SqliteLedger": "_sqlite_ledger",
     "SqlitePersistence": "_sqlite_states",
     "SqliteStore": "_sqlite",
 }
 
-__all__ = ["MemoryPersistence", "MemoryStore", "PostgresStore", "SqlitePersistence", "SqliteStore"]
+__all__ = [
+    "MemoryLedger",
+    "MemoryPersistence",
+    "MemoryStore",
+    "PostgresStore",
+    "SqliteLedger",
+    "SqlitePersistence",
+    "SqliteStore",
+]
 
 
 def __getattr__(name: str) -> Any:

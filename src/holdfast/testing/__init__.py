@@ -1,7 +1,8 @@
-"""For your tests and ours: a clock that stands still, a runtime of one's own, crash points, a model server, conformance suites."""
+"""For tests, yours and ours: a clock that stands still, a runtime, crash points, a model server, a process audit, suites."""
 
 from __future__ import annotations
 
+from holdfast.testing._audit import process_audit
 from holdfast.testing._clock import ManualClock
 from holdfast.testing._crashes import CrashingStore, CrashPoint, kill_process, refuse_write
 from holdfast.testing._isolation import isolated_runtime
@@ -24,5 +25,6 @@ __all__ = [
     "ToolUse",
     "isolated_runtime",
     "kill_process",
+    "process_audit",
     "refuse_write",
 ]

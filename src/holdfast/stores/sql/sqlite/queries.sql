@@ -191,3 +191,12 @@ DELETE FROM branch WHERE run = ?;
 
 -- name: drop_run
 DELETE FROM run WHERE key = ?;
+
+-- name: put_resource
+INSERT INTO resource (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data;
+
+-- name: remove_resource
+DELETE FROM resource WHERE id = ?;
+
+-- name: resources
+SELECT id, data FROM resource ORDER BY key;

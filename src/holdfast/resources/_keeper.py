@@ -1,0 +1,254 @@
+"""`Keeper`: starts process trees that die with this process, however it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import marshal
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from msgspec import Struct
+
+from holdfast.context import Forks
+from holdfast.errors import ManagerClosedError, SpawnError, UsageError
+from holdfast.logs import get_logger
+from holdfast.ports import ProcessTable
+from holdfast.resources._kept import Command, KeptProcess, Stdio
+from holdfast.resources._loops import surely
+from holdfast.resources._platform import check_platform
+from holdfast.resources._table import SystemProcessTable
+
+log = get_logger("resources")
+
+PROGRAM = Path(__file__).with_name("_zygote.py")
+CLOSE_SECONDS = 5.0
+
+
+def new_tag() -> int:
+    """A number for a tree's processes to carry: large enough that nobody else's limit is the same."""
+    return secrets.randbits(62) | 1 << 61
+
+
+class Keeper:
+    """Starts process trees under keepers of their own. One for a process is enough; close it when done.
+
+    Linux only: raises PlatformError elsewhere, or where /proc is missing.
+    """
+
+    def __init__(self, table: ProcessTable | None = None) -> None:
+        check_platform()
+        self.table: ProcessTable = table or SystemProcessTable()
+        self._closed = False
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        """Start with nothing: in a forked child the zygote is the parent's."""
+        self._generation = Forks.generation
+        self._lock = threading.Lock()
+        self._zygote: _Zygote | None = None
+        self._live: set[socket.socket] = set()
+        """The channels to the trees that live."""
+
+    async def spawn(self, command: Command, *, tag: int = 0) -> KeptProcess:
+        """Start a command. Its pipes belong to the running loop. Raises SpawnError if it cannot run; then nothing is left.
+
+        `tag` is what its processes carry, made before if it was written down before.
+        """
+        if not command.argv:
+            raise UsageError("a command needs at least the name of a program")
+        tag = tag or new_tag()
+        self._running()  # refused before there is anything to clean up
+        try:
+            ends = _Ends.make(command)
+        except OSError as error:
+            raise SpawnError(
+                f"cannot start {command.argv[0]}: {error.strerror}; raise the limit of open files"
+            ) from error
+        process = KeptProcess(command, tag, ends.channel, self._live, self.table)
+        try:
+            await self._order(command, tag, ends)
+            ends.close_theirs()
+            await process.open(ends.ours)
+        except BaseException:
+            ends.close_theirs()  # if no stub has the other end of the channel, this says so
+            await surely(process.end(grace=0))
+            raise
+        finally:
+            ends.ours.close()
+        return process
+
+    async def _order(self, command: Command, tag: int, ends: _Ends) -> None:
+        """Have the zygote fork a stub; start one if there is none or it was killed."""
+        handles = [ends.their_channel.fileno(), _memory_file(_spec(command, tag)), *ends.theirs]
+        try:
+            for _ in range(2):
+                zygote = self._running()
+                if await zygote.order(handles):
+                    return
+                self._drop(zygote)
+        finally:
+            os.close(handles[1])
+        raise SpawnError(f"cannot start {command.argv[0]}: the keeper does not stay alive; see its process's limits")
+
+    def _running(self) -> _Zygote:
+        if self._generation != Forks.generation:
+            self._begin_process()
+        with self._lock:
+            if self._closed:
+                raise ManagerClosedError("this Keeper was closed and starts nothing more; make another one")
+            if self._zygote is None:
+                self._zygote = _Zygote()
+            return self._zygote
+
+    def _drop(self, zygote: _Zygote) -> None:
+        with self._lock:
+            if self._zygote is zygote:
+                self._zygote = None
+        zygote.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the zygote, if it runs."""
+        return self._zygote.pid if self._zygote else None
+
+    def close(self) -> None:
+        """Start nothing more, end what is left, and wait for it. Twice is fine."""
+        with self._lock:
+            self._closed = True
+            zygote, self._zygote = self._zygote, None
+        if zygote is not None and self._generation == Forks.generation:
+            for channel in list(self._live):
+                channel.shutdown(socket.SHUT_WR)  # its stub takes that for our end, and still says when it is gone
+            zygote.close()
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_zygote", None) is not None and self._generation == Forks.generation:
+            warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+
+
+class _Zygote:
+    """The running program and our end of its control socket."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setblocking(False)
+        owner = os.pidfd_open(os.getpid())
+        try:
+            command = [sys.executable, "-I", "-S", str(PROGRAM), str(theirs.fileno()), str(owner)]
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), owner),
+                start_new_session=True,
+                cwd="/",
+            )
+        finally:
+            os.close(owner)
+            theirs.close()
+        self.pid = self._process.pid
+
+    async def order(self, handles: list[int]) -> bool:
+        """Send the ends of a new tree. False if the zygote is gone."""
+        while True:
+            try:
+                socket.send_fds(self._control, [b"spawn"], handles)
+                return True
+            except BlockingIOError:
+                await _writable(self._control)
+            except OSError:
+                return False
+
+    def close(self) -> None:
+        """Let it end: it does once its last tree is gone, which it sees to when we hang up."""
+        self._control.close()
+        try:
+            self._process.wait(CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            log.warning("keeper %s still has processes that it cannot end", self.pid)
+
+
+class _Ends(Struct):
+    """Both ends of a tree's channel and pipes."""
+
+    channel: socket.socket
+    their_channel: socket.socket
+    ours: Stdio
+    theirs: list[int]
+
+    @classmethod
+    def make(cls, command: Command) -> _Ends:
+        channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        channel.setblocking(False)
+        made: list[int] = []
+        try:
+            for _ in range(2 if command.stderr == "stdout" else 3):
+                made += os.pipe()
+        except OSError:  # too many open files
+            for handle in made:
+                os.close(handle)
+            channel.close()
+            their_channel.close()
+            raise
+        stdin, *ours, stdout = made[:4]
+        *stderr_ours, stderr = made[4:] or [stdout]
+        return cls(channel, their_channel, Stdio([*ours, *stderr_ours]), [stdin, stdout, stderr])
+
+    def close_theirs(self) -> None:
+        """Once they were passed on: only the tree's own copies keep the pipes open."""
+        self.their_channel.close()
+        for handle in {*self.theirs}:
+            os.close(handle)
+        self.theirs = []
+
+
+def _spec(command: Command, tag: int) -> bytes:
+    env = os.environb if command.env is None else {os.fsencode(k): os.fsencode(v) for k, v in command.env.items()}
+    return marshal.dumps(
+        {
+            "argv": [os.fsencode(word) for word in command.argv],
+            "env": dict(env),
+            "cwd": os.fsencode(command.cwd or os.getcwd()),
+            "tag": tag,
+            "privileges": command.may_gain_privileges,
+        }
+    )
+
+
+def _memory_file(data: bytes) -> int:
+    """What to run may be longer than a socket takes at once."""
+    handle = os.memfd_create("holdfast-spec")
+    with os.fdopen(handle, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle
+
+
+async def _writable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_writer(sock.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_writer(sock.fileno())

@@ -1,0 +1,327 @@
+"""`KeptProcess`: a process tree under its keeper."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from msgspec import Struct
+
+from holdfast.errors import SpawnError, StuckError, UsageError
+from holdfast.logs import get_logger
+from holdfast.ports import ProcessIdentity, ProcessTable, ProcessUse
+from holdfast.resources._loops import on_loop
+from holdfast.resources._pipes import InPipe, OutPipe, Ring
+from holdfast.resources._table import has_pidfs
+
+log = get_logger("resources")
+
+GRACE = 2.0
+PATIENCE = 5.0
+"""How long the keeper gets to answer that everything is gone, after the grace."""
+
+CloseHook = Callable[[], Awaitable[object]]
+
+
+class Command(Struct, frozen=True):
+    """What to run, and how."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] | None = None
+    """all of its environment; None for that of this process"""
+    cwd: str | None = None
+    stderr: Literal["ring", "pipe", "stdout"] = "ring"
+    """drained, and its last 64 KB kept; to be read by the caller; or sent where standard output goes"""
+    may_gain_privileges: bool = False
+    """whether `sudo` and the like work in it; what they start may be impossible to end"""
+    grace: float = GRACE
+    """seconds between SIGTERM and SIGKILL, unless `end()` says otherwise"""
+
+
+class Stdio(Struct):
+    """Our ends of a tree's pipes, until they are taken."""
+
+    handles: list[int]
+    """standard input, output and, if it has a pipe of its own, error"""
+
+    def take(self) -> int:
+        return self.handles.pop(0)
+
+    def close(self) -> None:
+        while self.handles:
+            os.close(self.take())
+
+
+class KeptProcess:
+    """A running command and everything it started. `end()` it, or use it in `async with`; it never outlives this process.
+
+    Its methods may be called on any event loop; its pipes live on the one it was spawned on.
+    """
+
+    def __init__(
+        self, command: Command, tag: int, channel: socket.socket, live: set[socket.socket], table: ProcessTable
+    ) -> None:
+        self.command = command
+        self.tag = tag
+        """Carried by every process of the tree."""
+        self.leader: ProcessIdentity | None = None
+        self.keeper: ProcessIdentity | None = None
+        self.goodbye: CloseHook | None = None
+        """A protocol's way to take leave before the end."""
+        self._table = table
+        self._channel = channel
+        self._live = live
+        live.add(channel)
+        self._loop = asyncio.get_running_loop()
+        self._ring = Ring()
+        self._in: InPipe | None = None
+        self._outs: list[OutPipe] = []
+        self._started: asyncio.Future[None] = self._loop.create_future()
+        self._exited: asyncio.Future[int] = self._loop.create_future()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._stuck: asyncio.Future[list[int]] = self._loop.create_future()
+        self._search: asyncio.Task[None] | None = None
+        self._loop.add_reader(channel.fileno(), self._hear)
+
+    def __repr__(self) -> str:
+        return f"<KeptProcess {self.pid} {' '.join(self.command.argv)[:60]}>"
+
+    async def open(self, stdio: Stdio) -> None:
+        """Take over the pipes and wait until the command runs. Raises SpawnError if it cannot. The keeper calls this."""
+        self._in = await InPipe.open(stdio.take())
+        self._outs.append(await OutPipe.open(stdio.take()))
+        if self.command.stderr == "pipe":
+            self._outs.append(await OutPipe.open(stdio.take()))
+        elif self.command.stderr == "ring":
+            self._outs.append(await OutPipe.open_drained(stdio.take(), self._ring))
+        await asyncio.shield(self._started)
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        """Of the first process; 0 before it runs."""
+        return self.leader.pid if self.leader else 0
+
+    @property
+    def returncode(self) -> int | None:
+        """How the first process ended: its code, or minus the signal; None while it runs."""
+        return self._exited.result() if self._exited.done() else None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is proved that no process of the tree is left."""
+        return self._gone.done()
+
+    def processes(self) -> list[ProcessUse]:
+        """Every process of the tree now, with its memory."""
+        return self._table.tree(self.keeper.pid) if self.keeper and not self.is_gone else []
+
+    def stderr_tail(self) -> bytes:
+        """The last of what it wrote to standard error."""
+        return self._ring.tail()
+
+    # -- talking to it ---------------------------------------------------------------------------------------------
+
+    async def write(self, data: bytes) -> None:
+        """To its standard input; waits while too much is unread. Raises ConnectionError if nobody reads."""
+        if self._in is None:
+            raise UsageError("the process was not opened")
+        await on_loop(self._loop, self._in.write(data))
+
+    def close_stdin(self) -> None:
+        """Let it see the end of its input, after what was written."""
+        if self._in is not None:
+            self._loop.call_soon_threadsafe(self._in.close)
+
+    async def read(self, size: int = 65536) -> bytes:
+        """Some of its standard output; empty at the end."""
+        return await on_loop(self._loop, self._reader(0).read(size))
+
+    async def readline(self) -> bytes:
+        """A line of its standard output; what is left without a line feed at the end. Raises ValueError over a megabyte."""
+        return await on_loop(self._loop, self._reader(0).readline())
+
+    async def read_stderr(self, size: int = 65536) -> bytes:
+        """Some of its standard error, if the command has it as a `pipe`."""
+        return await on_loop(self._loop, self._reader(1).read(size))
+
+    def _reader(self, number: int) -> asyncio.StreamReader:
+        reader = self._outs[number].reader if number < len(self._outs) else None
+        if reader is None:
+            raise UsageError("standard error is not read by the caller; spawn the command with stderr='pipe'")
+        return reader
+
+    # -- its end ---------------------------------------------------------------------------------------------------
+
+    async def wait(self) -> int:
+        """Wait for the end of the first process and say how it ended, as `returncode` does. Others may be left."""
+        return await on_loop(self._loop, _result(self._exited))
+
+    async def gone(self) -> None:
+        """Wait until no process of the tree is left, however that comes about."""
+        await on_loop(self._loop, _result(self._gone))
+
+    async def end(self, grace: float | None = None) -> None:
+        """End the whole tree: `goodbye()`, end of input, SIGTERM to all, `grace` seconds, SIGKILL to all, until it is proved gone.
+
+        The goodbye gets no longer than the grace. Raises StuckError if something cannot be killed. Twice is fine; the
+        shorter grace counts.
+        """
+        await on_loop(self._loop, self._end(self.command.grace if grace is None else grace))
+
+    async def _end(self, grace: float) -> None:
+        if self.goodbye is not None and grace > 0 and not self._exited.done():
+            await self._say_goodbye(self.goodbye, grace)
+        if not self._gone.done():
+            if self._in is not None:
+                self._in.abort()
+            self._tell(f"end {grace}")
+            answers: set[asyncio.Future[Any]] = {self._gone, self._stuck}
+            await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if not self._gone.done():
+            left = self._stuck.result() if self._stuck.done() else [use.pid for use in self.processes()]
+            raise StuckError(
+                f"{self.command.argv[0]} could not be ended: {_list(left)} left; end them by hand, as the user they belong to"
+            )
+        for pipe in self._outs:
+            pipe.close()
+
+    async def _say_goodbye(self, goodbye: CloseHook, grace: float) -> None:
+        try:
+            await asyncio.wait_for(goodbye(), grace)
+        except Exception as error:
+            log.info("%s took no leave: %s; ending it all the same", self.command.argv[0], repr(error))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.end()
+
+    # -- the keeper's word -----------------------------------------------------------------------------------------
+
+    def _tell(self, message: str) -> None:
+        try:
+            self._channel.send(message.encode())
+        except OSError as error:  # it is gone; `_hear` learns of that by itself
+            log.debug("the keeper of %s does not listen: %s", self, error)
+
+    def _hear(self) -> None:
+        try:
+            word, _, rest = self._receive().decode().partition(" ")
+        except BlockingIOError:
+            return
+        except OSError:
+            word, rest = "", ""
+        hear = {"started": self._on_started, "failed": self._on_failed, "exit": self._on_exit, "stuck": self._on_stuck}
+        if word in hear:
+            hear[word](rest)
+            return
+        self._close_channel()
+        if word == "gone":
+            self._on_gone()
+        else:  # the keeper was killed: look for what it kept
+            self._search = self._loop.create_task(self._find_the_rest())
+
+    def _receive(self) -> bytes:
+        try:
+            return self._channel.recv(65536)
+        except ConnectionResetError:  # it left without reading our last word; its own is still to be read
+            return self._channel.recv(65536)
+
+    def _on_started(self, text: str) -> None:
+        numbers = [int(word) for word in text.split()]
+        place, known = self._table.place(), has_pidfs()
+        self.leader, self.keeper = (
+            ProcessIdentity(place, pid, started, inode if known else 0)
+            for pid, started, inode in (numbers[:3], numbers[3:])
+        )
+        self._started.set_result(None)
+
+    def _on_failed(self, text: str) -> None:
+        number, _, stage = text.partition(" ")
+        if not self._started.done():
+            self._started.set_exception(SpawnError(_why(self.command, int(number), stage)))
+            self._started.exception()  # looked at, also when nobody waits
+        else:
+            log.error("the keeper of %s broke: %s", self, stage)
+
+    def _on_exit(self, text: str) -> None:
+        self._exited.set_result(os.waitstatus_to_exitcode(int(text)))
+
+    def _on_stuck(self, text: str) -> None:
+        if not self._stuck.done():
+            self._stuck.set_result([int(pid) for pid in text.split()])
+
+    def _on_gone(self) -> None:
+        if not self._started.done():
+            self._on_failed("0 keeper")
+        if not self._exited.done():
+            self._exited.set_result(-9)
+        self._gone.set_result(None)
+        if self._in is not None:
+            self._in.abort()
+
+    async def _find_the_rest(self) -> None:
+        log.warning("the keeper of %s was killed; killing what it kept", self)
+        if not self._exited.done() and self.leader is not None:
+            self._exited.set_result(-9)
+        left = await asyncio.to_thread(kill_carriers, self._table, self.tag)
+        if left:
+            self._on_stuck(" ".join(map(str, left)))
+        else:
+            self._on_gone()
+
+    def _close_channel(self) -> None:
+        self._loop.remove_reader(self._channel.fileno())
+        self._live.discard(self._channel)
+        self._channel.close()
+
+
+def kill_carriers(table: ProcessTable, tag: int, rounds: int = 200) -> list[int]:
+    """Kill whatever carries a tag until two looks in a row find nothing. Returns what is still there after many.
+
+    Blocks; for a thread.
+    """
+    clean = 0
+    found: list[int] = []
+    for _ in range(rounds):
+        found = table.carriers(tag)
+        clean = 0 if found else clean + 1
+        if clean == 2:
+            return []
+        for pid in found:
+            table.kill_carrier(pid, tag)
+        if found:
+            time.sleep(0.005)  # the dying take a moment
+    return found
+
+
+async def _result(future: asyncio.Future[int] | asyncio.Future[None]) -> int:
+    return await asyncio.shield(future) or 0
+
+
+def _why(command: Command, number: int, stage: str) -> str:
+    """What went wrong, and what to do."""
+    name = command.argv[0]
+    if stage == "cwd":
+        return f"cannot start {name} in {command.cwd}: {os.strerror(number)}; see to that folder"
+    if stage == "command" and number == errno.ENOENT:
+        return f"cannot start {name}: there is no such command; install it, or give its full path"
+    if stage == "command":
+        return f"cannot start {name}: {os.strerror(number)}; see to the file and its permissions"
+    detail = os.strerror(number) if number else "its keeper was killed"
+    return f"cannot start {name}: {detail} ({stage})"
+
+
+def _list(pids: list[int]) -> str:
+    return f"process {', '.join(map(str, pids)) or 'unknown'}"

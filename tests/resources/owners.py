@@ -1,0 +1,96 @@
+"""Programs that own process trees and are killed. `python -m tests.resources.owners WHAT ARGUMENTS`; each says when it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+from tests.resources.trees import HOSTILE, plant, shell
+
+from holdfast.resources import DirectoryManager, DirectorySpec, Keeper, KeptProcess, ProcessManager, ProcessSpec
+from holdfast.stores import SqliteLedger
+from holdfast.testing._audit import started_here
+from holdfast.testing.resource_conformance import Borrower
+
+
+def tell(**what: Any) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+async def hold(count: str) -> None:
+    """Keep so many trees, of all kinds in turn."""
+    keeper = Keeper()
+    scripts = [*HOSTILE.values()]
+    trees = [await plant(keeper, scripts[i % len(scripts)]) for i in range(int(count))]
+    pids = [use.pid for tree in trees for use in tree.processes()]
+    stubs = [tree.keeper.pid for tree in trees if tree.keeper]
+    tell(pids=pids, keepers=[keeper.pid, *stubs], leaders=[tree.pid for tree in trees])
+    await asyncio.Event().wait()
+
+
+async def forks(count: str) -> None:
+    """As `hold`, with a forked child that has inherited every file and lives on."""
+    keeper = Keeper()
+    trees = [await plant(keeper, HOSTILE["setsid"]) for _ in range(int(count))]
+    child = os.fork()
+    if not child:
+        signal.pause()
+    tell(pids=[use.pid for tree in trees for use in tree.processes()], child=child)
+    await asyncio.Event().wait()
+
+
+async def execs() -> None:
+    """Becomes another program, which keeps the pid."""
+    keeper = Keeper()
+    tree = await plant(keeper, HOSTILE["setsid"])
+    tell(pids=[use.pid for use in tree.processes()])
+    sys.stdin.readline()
+    os.execv("/bin/sleep", ["sleep", "1000"])
+
+
+async def spawn_for_ever() -> None:
+    """Starts trees without an end, to be killed in the middle of it."""
+    keeper = Keeper()
+    started = 0
+
+    async def one() -> None:
+        nonlocal started
+        await keeper.spawn(shell(HOSTILE["setsid"]))
+        started += 1
+        tell(started=started)
+
+    tell(ready=True)
+    while True:
+        await asyncio.gather(*(one() for _ in range(4)))
+
+
+async def leases(path: str) -> None:
+    """Holds a process and a directory, written down in a ledger."""
+    ledger = SqliteLedger(path)
+    processes, directories = ProcessManager(ledger), DirectoryManager(ledger)
+    run = Borrower()
+    process = (await processes.acquire(ProcessSpec(shell(HOSTILE["setsid"]), handshake=greet), run)).resource
+    folder = (await directories.acquire(DirectorySpec(), run)).resource
+    assert process.keeper is not None
+    stub = process.keeper.pid
+    (folder / "file").write_text("x")
+    (zygote,) = [found.pid for found in started_here() if "_zygote.py" in found.command and found.pid != stub]
+    pids = [use.pid for use in process.processes()]
+    tell(pids=pids, leader=process.pid, keepers=[zygote, stub], folder=str(folder), run=run.id)
+    await asyncio.Event().wait()
+
+
+async def greet(process: KeptProcess) -> None:
+    await process.readline()
+
+
+if __name__ == "__main__":
+    program = {"hold": hold, "forks": forks, "execs": execs, "spawn_for_ever": spawn_for_ever, "leases": leases}[
+        sys.argv[1]
+    ]
+    asyncio.run(program(*sys.argv[2:]))  # type: ignore[operator]

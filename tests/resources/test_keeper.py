@@ -1,0 +1,317 @@
+"""Process trees under a keeper: all of a tree ends, whatever it does, and nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from tests.resources.trees import CHAIN, HOSTILE, SETSID, STDERR_FLOOD, STDOUT_FLOOD, is_alive, left, plant, shell
+from tests.runs.support import until
+
+from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, StuckError, UsageError
+from holdfast.resources import Command, Keeper, SystemProcessTable
+from holdfast.testing._audit import outlast, started_here
+
+
+@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
+async def test_s3_2_the_end_of_a_process_is_the_end_of_all_its_children(keeper: Keeper, script: str) -> None:
+    process = await plant(keeper, script)
+    pids = [use.pid for use in process.processes()]
+    await process.end(grace=0.05)
+    assert process.is_gone
+    assert process.processes() == []
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert left(keeper) == []
+
+
+async def test_a_tree_of_more_processes_than_select_can_count_is_ended(
+    keeper: Keeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    many = "import os, signal\nfor _ in range(1100):\n if not os.fork(): signal.pause()\nprint('ready', flush=True)\nsignal.pause()"
+    async with await keeper.spawn(Command((sys.executable, "-I", "-S", "-c", many))) as process:
+        assert await process.readline() == b"ready\n"
+    assert process.is_gone
+    assert caplog.text == ""  # the stub did it, and did not break over it
+
+
+async def test_a_tree_is_listed_with_its_memory(keeper: Keeper) -> None:
+    process = await plant(keeper, CHAIN)
+    uses = process.processes()
+    assert [use.name for use in uses][:2] == ["sh", "sh"]
+    assert len(uses) == 3
+    assert uses[0].pid == process.pid
+    assert all(use.memory_bytes > 0 for use in uses)
+    await process.end()
+
+
+async def test_what_is_written_comes_back_in_order_with_backpressure(keeper: Keeper) -> None:
+    async with await keeper.spawn(Command(("cat",))) as process:
+        sent = os.urandom(3_000_000)
+
+        async def write() -> None:
+            for start in range(0, len(sent), 100_000):
+                await process.write(sent[start : start + 100_000])
+            process.close_stdin()
+
+        writing = asyncio.create_task(write())
+        got = b""
+        while part := await process.read():
+            got += part
+        await writing
+        assert got == sent
+        assert await process.wait() == 0
+        await process.gone()
+
+
+async def test_a_flood_on_standard_output_waits_for_its_reader(keeper: Keeper) -> None:
+    process = await plant(keeper, STDOUT_FLOOD)
+    reader = process._reader(0)
+    await until(lambda: reader._paused)  # type: ignore[attr-defined]
+    assert len(reader._buffer) < 4_000_000  # type: ignore[attr-defined]
+    assert set(await process.read(100)) == {ord("y"), ord("\n")}
+    await process.end(0.05)
+
+
+async def test_a_flood_on_standard_error_never_stops_the_process_and_its_last_bytes_are_kept(keeper: Keeper) -> None:
+    process = await plant(keeper, STDERR_FLOOD)
+    await until(lambda: process._ring.total > 1_000_000)
+    assert len(process.stderr_tail()) == 64 * 1024
+    await process.end(0.05)
+
+
+async def test_standard_error_can_be_read_or_go_with_standard_output(keeper: Keeper) -> None:
+    async with await keeper.spawn(Command(("sh", "-c", "echo oops >&2"), stderr="pipe")) as process:
+        assert await process.read_stderr() == b"oops\n"
+    async with await keeper.spawn(Command(("sh", "-c", "echo oops >&2"), stderr="stdout")) as process:
+        assert await process.readline() == b"oops\n"
+        with pytest.raises(UsageError, match="stderr='pipe'"):
+            await process.read_stderr()
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -KILL $$", -9), ("kill -TERM $$", -15)])
+async def test_the_exit_status_is_the_one_of_the_first_process(keeper: Keeper, script: str, code: int) -> None:
+    async with await keeper.spawn(shell(script)) as process:
+        assert await process.wait() == code
+        assert process.returncode == code
+
+
+async def test_the_first_process_may_leave_while_others_stay_and_hold_its_pipes(keeper: Keeper) -> None:
+    process = await plant(keeper, HOSTILE["leader_exits"])
+    assert await process.wait() == 0
+    assert not process.is_gone
+    assert len(process.processes()) == 2
+    await process.end(0.05)
+
+
+async def test_a_well_behaved_process_gets_to_say_goodbye(keeper: Keeper) -> None:
+    script = "trap 'exit 3' TERM; echo ready; while read line; do echo got $line; done; exit 3"
+    process = await plant(keeper, script)
+
+    async def close() -> None:
+        await process.write(b"bye\n")
+        assert await process.readline() == b"got bye\n"
+
+    process.goodbye = close
+    await process.end(grace=20)
+    assert process.returncode == 3
+
+
+async def test_a_goodbye_that_fails_or_hangs_does_not_stop_the_end(keeper: Keeper) -> None:
+    async def breaks() -> None:
+        raise OSError("gone")
+
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    for close in (breaks, hangs):
+        process = await plant(keeper, CHAIN)
+        process.goodbye = close
+        await process.end(grace=0.05)
+        assert process.is_gone
+
+
+async def test_ending_twice_and_at_once_is_fine_and_the_shorter_grace_counts(keeper: Keeper) -> None:
+    process = await plant(keeper, HOSTILE["ignores_term"])
+    await asyncio.gather(process.end(grace=50), process.end(grace=0.05), process.end(grace=50))
+    await process.end()
+
+
+async def test_a_stub_that_leaves_without_reading_our_last_word_is_still_heard(
+    keeper: Keeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = await plant(keeper, "echo ready; exec cat")
+    assert process.keeper is not None
+    os.kill(process.keeper.pid, signal.SIGSTOP)
+    process._tell("end 0")
+    process._tell("end 0")
+    os.kill(process.pid, signal.SIGKILL)
+    outlast(process.pid, 10)
+    os.kill(process.keeper.pid, signal.SIGCONT)
+    outlast(process.keeper.pid, 10)  # its `gone` lies in the channel, behind an error
+    await process.gone()
+    await process.end()
+    assert caplog.text == ""
+
+
+async def test_input_that_nobody_reads_does_not_stop_the_end(keeper: Keeper) -> None:
+    process = await plant(keeper, "echo ready; sleep 1000")
+    writing = asyncio.create_task(process.write(b"x" * 1_000_000))
+    await asyncio.sleep(0)
+    await process.end(0.05)
+    with pytest.raises(ConnectionError):
+        await writing
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (Command(("no-such-command",), env={"PATH": "/usr/bin:/bin"}), "no such command; install it"),
+        (Command(("true",), cwd="/no/such/folder"), "in /no/such/folder: No such file"),
+        (Command(("/etc/passwd",)), "Permission denied"),
+        (Command(("echo", "a\0b")), "Invalid argument"),
+    ],
+)
+async def test_s3_3_a_command_that_cannot_start_says_why_and_leaves_nothing(
+    keeper: Keeper, command: Command, message: str
+) -> None:
+    with pytest.raises(SpawnError, match=message):
+        await keeper.spawn(command)
+    assert left(keeper) == []
+
+
+async def test_an_empty_command_is_refused(keeper: Keeper) -> None:
+    with pytest.raises(UsageError, match="at least the name"):
+        await keeper.spawn(Command(()))
+
+
+async def test_command_environment_and_folder_arrive_as_given_however_large(keeper: Keeper) -> None:
+    env = {"PATH": os.environ["PATH"], "LARGE": "ü" * 60_000, "EMPTY": ""}
+    words = ("sh", "-c", 'printf "%s|%s|%s|%s" "$PWD" "$#" "${#LARGE}" "${EMPTY-unset}"', "sh", *["x" * 1000] * 300)
+    async with await keeper.spawn(Command(words, env=env, cwd="/usr")) as process:
+        assert await process.read() in (b"/usr|300|60000|", b"/usr|300|120000|")
+
+
+@pytest.mark.parametrize("standing", [1, 2, 3])
+async def test_a_cancelled_spawn_returns_when_nothing_is_left(keeper: Keeper, standing: int) -> None:
+    await (await plant(keeper, CHAIN)).end(0)
+    for _ in range(5):
+        assert left(keeper) == []
+        spawning = asyncio.create_task(keeper.spawn(shell("sleep 1000")))
+        await asyncio.sleep(0)
+        await until(lambda: len(started_here()) >= standing or spawning.done())  # noqa: B023 (zygote, stub, leader)
+        spawning.cancel()
+        done, _ = await asyncio.wait({spawning})
+        if not spawning.cancelled():  # it was faster
+            await done.pop().result().end(0)
+        assert [found for found in started_here() if "sleep" in found.command] == []
+    assert keeper._live == set()
+
+
+async def test_a_process_may_be_used_from_another_loop_than_its_own(keeper: Keeper) -> None:
+    process = await keeper.spawn(Command(("cat",)))
+
+    async def elsewhere() -> bytes:
+        await process.write(b"over there\n")
+        line = await process.readline()
+        await process.end()
+        return line
+
+    assert await asyncio.to_thread(asyncio.run, elsewhere()) == b"over there\n"
+    assert process.is_gone
+
+
+async def test_no_signal_that_the_keeper_ignores_is_ignored_by_what_it_starts(keeper: Keeper) -> None:
+    show = "import signal; print([s.name for s in signal.Signals if signal.getsignal(s) is signal.SIG_IGN])"
+    async with await keeper.spawn(Command((sys.executable, "-I", "-S", "-c", show))) as process:
+        assert await process.read() == b"['SIGPIPE', 'SIGXFSZ']\n"  # Python's own doing
+
+
+async def test_a_child_gets_no_file_of_ours_but_its_three(keeper: Keeper) -> None:
+    async with await keeper.spawn(shell("ls -l /proc/self/fd | wc -l")) as process:
+        assert int(await process.read()) == 5  # a headline, the three, and the folder being listed
+
+
+async def test_s3_5_killing_a_stub_by_hand_ends_its_tree_and_only_that(keeper: Keeper) -> None:
+    hit, other = await plant(keeper, SETSID), await plant(keeper, SETSID)
+    pids = [use.pid for use in hit.processes()]
+    assert hit.keeper is not None
+    os.kill(hit.keeper.pid, signal.SIGKILL)
+    await hit.gone()
+    assert await hit.wait() == -signal.SIGKILL
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert len(other.processes()) >= 3
+    await hit.end()
+    await other.end(0.05)
+
+
+async def test_s3_5_killing_the_zygote_by_hand_stops_neither_trees_nor_later_spawns(keeper: Keeper) -> None:
+    before = await plant(keeper, CHAIN)
+    assert keeper.pid is not None
+    os.kill(keeper.pid, signal.SIGKILL)
+    outlast(keeper.pid, 10)
+    after = await plant(keeper, CHAIN)
+    for process in (before, after):
+        await process.end(0.05)
+
+
+async def test_s3_5_killing_all_keepers_at_once_leaves_nothing(keeper: Keeper) -> None:
+    process = await plant(keeper, SETSID)
+    assert process.keeper is not None
+    assert keeper.pid is not None
+    pids = [use.pid for use in process.processes()]
+    os.kill(keeper.pid, signal.SIGSTOP)  # so that it cannot help
+    os.kill(process.keeper.pid, signal.SIGKILL)
+    os.kill(keeper.pid, signal.SIGKILL)
+    await process.gone()
+    assert [pid for pid in pids if is_alive(pid)] == []
+    await process.end()
+
+
+async def test_what_cannot_be_killed_is_never_said_to_be_gone() -> None:
+    class Hopeless(SystemProcessTable):
+        """Something with the tag is there, whatever is done about it."""
+
+        def carriers(self, tag: int) -> list[int]:
+            return [stranger.pid]
+
+    with Keeper(Hopeless()) as keeper, subprocess.Popen(["sleep", "1000"]) as stranger:  # noqa: ASYNC220
+        process = await plant(keeper, CHAIN)
+        assert process.keeper is not None
+        os.kill(process.keeper.pid, signal.SIGKILL)
+        with pytest.raises(StuckError, match=r"sh could not be ended: process \d+ left"):
+            await process.end(grace=20)
+        assert not process.is_gone
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+async def test_signals_that_end_a_server_do_not_end_its_keepers(keeper: Keeper) -> None:
+    process = await plant(keeper, "echo ready; exec cat")
+    assert process.keeper is not None
+    assert keeper.pid is not None
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        os.kill(process.keeper.pid, number)
+        os.kill(keeper.pid, number)
+    await process.write(b"still here\n")
+    assert await process.readline() == b"still here\n"
+    await process.end()
+
+
+async def test_closing_a_keeper_ends_what_was_left_running(keeper: Keeper) -> None:
+    process = await plant(keeper, SETSID)
+    await keeper.aclose()
+    await process.gone()
+    await process.end()
+    assert left(keeper) == []
+    with pytest.raises(ManagerClosedError):
+        await keeper.spawn(Command(("true",)))
+
+
+def test_s3_12_a_system_without_the_means_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.resources._platform.sys.platform", "darwin")
+    with pytest.raises(PlatformError, match="kept processes need Linux: darwin"):
+        Keeper()

@@ -1,0 +1,95 @@
+"""However its owner dies, a process tree dies with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from tests.resources.killing import all_end, heard, owner
+
+from holdfast.testing._audit import started_here, wait_for_the_end
+
+
+def test_s3_10_two_seconds_after_kill_9_of_the_owner_of_twenty_trees_none_is_alive() -> None:
+    with owner("hold", "20") as process:
+        pids = heard(process)["pids"]
+        assert len(pids) >= 40
+        process.kill()
+        assert all_end(pids, 2.0)
+        assert wait_for_the_end(set(), 5) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
+def test_any_other_death_of_the_owner_ends_its_trees_too(number: signal.Signals) -> None:
+    with owner("hold", "9") as process:
+        pids = heard(process)["pids"]
+        process.send_signal(number)
+        assert all_end(pids, 10)
+
+
+def test_a_forked_child_of_the_owner_does_not_keep_its_trees_alive() -> None:
+    with owner("forks", "3") as process:
+        said = heard(process)
+        process.kill()
+        try:
+            assert all_end(said["pids"], 10)
+        finally:
+            os.kill(said["child"], signal.SIGKILL)
+
+
+def test_an_owner_that_becomes_another_program_has_lost_its_trees() -> None:
+    with owner("execs") as process:
+        said = heard(process)
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        assert all_end(said["pids"], 10)
+        assert process.poll() is None
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_an_owner_killed_in_the_middle_of_spawning_leaves_nothing(count: int) -> None:
+    with owner("spawn_for_ever") as process:
+        heard(process)
+        for _ in range(count):
+            heard(process)
+        process.kill()
+        process.wait()
+        assert wait_for_the_end(set(), 10) == []
+
+
+def test_an_owner_and_its_zygote_killed_together_leave_nothing() -> None:
+    with owner("hold", "9") as process:
+        said = heard(process)
+        os.kill(said["keepers"][0], signal.SIGKILL)
+        process.kill()
+        assert all_end(said["pids"], 10)
+
+
+def test_a_stub_killed_while_its_owner_cannot_help_leaves_its_tree_to_the_zygote() -> None:
+    with owner("hold", "3") as process:
+        said = heard(process)
+        process.send_signal(signal.SIGSTOP)
+        for stub in said["keepers"][1:]:
+            os.kill(stub, signal.SIGKILL)
+        assert all_end(said["pids"], 10)
+
+
+def test_when_all_keepers_are_killed_at_once_at_least_the_first_process_of_each_tree_dies() -> None:
+    with owner("hold", "3") as process:
+        said = heard(process)
+        process.send_signal(signal.SIGSTOP)
+        for keeper in said["keepers"]:
+            os.kill(keeper, signal.SIGKILL)
+        assert all_end(said["leaders"], 10)
+        os.kill(process.pid, signal.SIGCONT)  # it finds the others by their tag
+        assert wait_for_the_end({found for found in started_here() if found.pid == process.pid}, 10) == []
+
+
+def test_s3_6_the_death_of_one_owner_leaves_another_ones_trees_alone() -> None:
+    with owner("hold", "3") as dying, owner("hold", "3") as living:
+        gone, stays = heard(dying)["pids"], heard(living)["pids"]
+        dying.kill()
+        assert all_end(gone, 10)
+        assert {found.pid for found in started_here()} >= set(stays)

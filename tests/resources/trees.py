@@ -1,0 +1,57 @@
+"""Process trees, well-behaved and hostile. Each writes `ready` once it stands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from holdfast.resources import Command, Keeper, KeptProcess
+from holdfast.testing._audit import ProcessLeft, started_here, wait_for_the_end
+
+CHAIN = "sh -c 'sleep 1000 & echo ready; wait' ; :"
+"""wrapper → adapter → child"""
+DOUBLE_FORK = "(sh -c 'sleep 1000 & echo ready; wait' &) ; exec cat"
+SETSID = "(setsid sh -c '(setsid sleep 1000 &) ; echo ready; sleep 1000' &) ; exec cat"
+IGNORES_TERM = "trap '' TERM; sleep 1000 & echo ready; sleep 1000; wait"
+LEADER_EXITS = "(setsid sleep 1000 &) ; sleep 1000 & echo ready"
+CLEAN_ENV = "env -i /bin/sh -c '(setsid /bin/sleep 1000 &) ; echo ready; /bin/sleep 1000'"
+STDOUT_FLOOD = "echo ready; exec yes"
+STDERR_FLOOD = "yes >&2 & echo ready; wait"
+HOPPER = f"{sys.executable} -I -S {Path(__file__).with_name('hopper.py')}"
+"""four processes that fork and leave, again and again: no pid stays"""
+
+HOSTILE = {
+    "chain": CHAIN,
+    "double_fork": DOUBLE_FORK,
+    "setsid": SETSID,
+    "ignores_term": IGNORES_TERM,
+    "leader_exits": LEADER_EXITS,
+    "clean_env": CLEAN_ENV,
+    "stdout_flood": STDOUT_FLOOD,
+    "stderr_flood": STDERR_FLOOD,
+    "hopper": HOPPER,
+}
+
+
+def shell(script: str) -> Command:
+    return Command(("/bin/sh", "-c", script))
+
+
+async def plant(keeper: Keeper, script: str) -> KeptProcess:
+    """Start a tree and wait until it stands."""
+    process = await keeper.spawn(shell(script))
+    assert (await process.readline()) == b"ready\n"
+    return process
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that has ended but was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in b"ZX"
+    except OSError:
+        return False
+
+
+def left(keeper: Keeper) -> list[ProcessLeft]:
+    """What is left besides the zygote, once stubs that said `gone` have left too."""
+    return wait_for_the_end({found for found in started_here() if found.pid == keeper.pid}, patience=10)
