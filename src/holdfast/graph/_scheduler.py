@@ -93,6 +93,7 @@ class Scheduler:
     def drive_in_thread(self) -> list[Command]:
         """Run blocking steps one after the other in this thread. Returns the commands that need more than that."""
         while True:
+            self.run.room_in_thread()
             commands = decide(self.graph, self.state)
             alone = self._alone(commands)
             if alone is None or self.program.is_async(alone.step) or self.run.is_ending:
@@ -116,6 +117,7 @@ class Scheduler:
 
     async def _drive_on(self) -> Any:
         while True:
+            await self.run.room()
             if self.run.is_ending:
                 raise asyncio.CancelledError
             commands = decide(self.graph, self.state)
