@@ -1,10 +1,16 @@
-"""Buffers: frames between the run that writes them and one reader, in whatever threads or loops the two live."""
+"""Buffers: frames between the run that writes them and one reader, in whatever threads or loops the two live.
+
+Neither side ever waits for the other inside. Who is to be woken is put down first and looks at the frames again afterwards;
+who brings frames looks for somebody to wake afterwards: so no wake-up is missed, and the common way needs no lock.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 
 from holdfast.errors import UsageError
 from holdfast.streaming._frames import Frame, dropped
@@ -13,88 +19,83 @@ CAPACITY = 1024
 
 
 class Buffer:
-    """Frames on their way to one reader. Safe for threads; neither side ever waits inside."""
+    """Frames on their way to one reader. The run's tree delivers one frame at a time; who reads, and where, is free."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         if capacity < 1:
             raise UsageError("a stream holds at least 1 frame")
         self._capacity = capacity
-        self._lock = threading.RLock()  # a finaliser may come in while this very thread is inside
         self._frames: deque[Frame] = deque()
-        self._arrival: Future[None] | None = None
+        self._wakes: list[Callable[[], object]] = []
         self._closed = False
         self.has_left = False
-        """Whether the reader is gone. Set without the lock: by finalisers too."""
+        """Whether the reader is gone. A finaliser may set it: the next frame finds that out."""
 
     def put(self, frame: Frame) -> None:
         """A frame from the run. Ignored once the run or the reader has ended."""
-        with self._lock:
-            if self._closed or self.has_left:
-                return
-            self._keep(frame)
-            arrival, self._arrival = self._arrival, None
-        if arrival is not None:
-            arrival.set_result(None)
-
-    def _keep(self, frame: Frame) -> None:
-        self._frames.append(frame)
+        if not (self._closed or self.has_left):
+            self._frames.append(frame)
+            if self._wakes:
+                self._wake_all()
 
     def pop(self) -> Frame | None:
         """The next frame, if there is one."""
-        with self._lock:
-            return self._frames.popleft() if self._frames else None
+        try:
+            return self._frames.popleft()
+        except IndexError:
+            return None
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left and nothing will come."""
-        with self._lock:
-            return self.has_left or (self._closed and not self._frames)
+        return self.has_left or (self._closed and not self._frames)
 
-    def arrival(self) -> Future[None] | None:
-        """What a reader waits for; None if there is something to read, or the end, already."""
-        with self._lock:
-            if self._frames or self._closed or self.has_left:
-                return None
-            if self._arrival is None:
-                self._arrival = Future()
-            return self._arrival
+    def notify(self, wake: Callable[[], object]) -> None:
+        """Have `wake` called when there is something to read, or the end: perhaps at once, perhaps from another thread."""
+        self._wakes.append(wake)
+        if self._frames or self._closed or self.has_left:
+            self._wake_all()
+
+    def _wake_all(self) -> None:
+        with suppress(IndexError):  # another thread took the last one
+            while self._wakes:
+                self._wakes.pop()()
 
     def close(self) -> None:
         """The run has ended: what is in the buffer is still read."""
-        with self._lock:
-            self._closed = True
-            arrival, self._arrival = self._arrival, None
-        if arrival is not None:
-            arrival.set_result(None)
+        self._closed = True
+        self._wake_all()
 
     def leave(self) -> None:
-        """The reader wants no more: what is in the buffer is thrown away, and nothing waits for it any more."""
+        """The reader wants no more: what is in the buffer is thrown away, and nobody waits for it any more."""
         self.has_left = True
-        with self._lock:
-            self._frames.clear()
+        self._frames.clear()
         self.close()
 
 
 class OwnerBuffer(Buffer):
-    """Keeps every frame. While there are more than it should hold, those who write are asked to wait."""
+    """Keeps every frame. While there are as many as it should hold, those who write are asked to wait."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         super().__init__(capacity)
+        self._lock = threading.Lock()
         self._room: Future[None] | None = None
 
     def crowded(self) -> Future[None] | None:
         """What a writer waits for, while the reader is behind: done when half of the frames are read, or none will be."""
-        if len(self._frames) < self._capacity:
+        if len(self._frames) < self._capacity or self._closed:
             return None
         with self._lock:
-            if len(self._frames) < self._capacity or self._closed or self.has_left:
-                return None
-            if self._room is None:
-                self._room = Future()
-            return self._room
+            room = self._room = self._room or Future()
+        if len(self._frames) < self._capacity or self._closed:
+            self._make_room()
+        return room
 
     def pop(self) -> Frame | None:
-        frame = super().pop()
+        try:
+            frame = self._frames.popleft()
+        except IndexError:
+            return None
         if self._room is not None and len(self._frames) <= self._capacity // 2:
             self._make_room()
         return frame
@@ -115,30 +116,32 @@ class ObserverBuffer(Buffer):
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         super().__init__(capacity)
+        self._lock = threading.Lock()
         self._missed: Frame | None = None
         self._count = 0
 
-    def _keep(self, frame: Frame) -> None:
-        if len(self._frames) >= self._capacity:
-            self._missed, self._count = frame, self._count + 1
-            return
-        if self._missed is not None:
+    def put(self, frame: Frame) -> None:
+        with self._lock:
+            if len(self._frames) >= self._capacity:
+                self._missed, self._count = frame, self._count + 1
+                return
             self._tell()
-        self._frames.append(frame)
+        super().put(frame)
 
     def pop(self) -> Frame | None:
-        with self._lock:
-            if not self._frames and self._missed is not None:
+        frame = super().pop()
+        if frame is None and self._missed is not None:
+            with self._lock:
                 self._tell()
-            return super().pop()
+            frame = super().pop()
+        return frame
 
     def close(self) -> None:
         with self._lock:
-            if self._missed is not None and not self.has_left:
-                self._tell()
-            super().close()
+            self._tell()
+        super().close()
 
     def _tell(self) -> None:
-        assert self._missed is not None
-        self._frames.append(dropped(self._count, self._missed))
+        if self._missed is not None and not self.has_left:
+            self._frames.append(dropped(self._count, self._missed))
         self._missed, self._count = None, 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Self
 
 from holdfast.errors import SyncInAsyncError
 from holdfast.streaming._buffers import Buffer
 from holdfast.streaming._frames import Frame
-from holdfast.threads import done_here
+from holdfast.threads import signal_here
 
 
 class FrameReader:
@@ -27,9 +28,10 @@ class FrameReader:
             if self._buffer.is_over:
                 self._end()
                 raise StopIteration
-            if (arrival := self._buffer.arrival()) is not None:
-                self._refuse_to_block("iterating with `for`", "`async for`")
-                arrival.result()
+            self._refuse_to_block("iterating with `for`", "`async for`")
+            arrival = threading.Event()
+            self._buffer.notify(arrival.set)
+            arrival.wait()
         return frame
 
     def __aiter__(self) -> Self:
@@ -40,8 +42,9 @@ class FrameReader:
             if self._buffer.is_over:
                 await self._aend()
                 raise StopAsyncIteration
-            if (arrival := self._buffer.arrival()) is not None:
-                await done_here(arrival)
+            arrival, wake = signal_here()
+            self._buffer.notify(wake)
+            await arrival
         return frame
 
     def _end(self) -> None:
