@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from tests.streaming.support import Breaks, Forever, PlainTalk, Talk, asay, say, texts
 
-from holdfast import CheckpointConfig, Flow, Frame, Pending, RunStream, Runtime, human_feedback, listen, start
+from holdfast import CheckpointConfig, Flow, Frame, Pending, Run, RunStream, Runtime, human_feedback, listen, start
 from holdfast.errors import RunCancelledError, RunEndedError, SyncInAsyncError
+from holdfast.events import CheckpointCompletedEvent, LLMStreamChunkEvent
 from holdfast.human import LaterProvider
 from holdfast.stores import SqliteStore
+from holdfast.streaming import observe
 
 TYPES = [
     "run_started",
@@ -106,8 +108,7 @@ def test_the_run_starts_at_the_call_not_when_it_is_read(runtime: Runtime) -> Non
 def test_what_a_run_failed_with_is_raised_after_its_last_frame_and_by_result(runtime: Runtime) -> None:
     stream, frames = Breaks(runtime=runtime).kickoff(stream=True), []
     with pytest.raises(ValueError, match="it broke"):
-        for frame in stream:
-            frames.append(frame)  # noqa: PERF402 - those before the error count
+        frames.extend(stream)
     assert texts(frames) == ["before"]
     assert frames[-1].type == "run_failed"
     assert list(stream) == []
@@ -117,10 +118,15 @@ def test_what_a_run_failed_with_is_raised_after_its_last_frame_and_by_result(run
 
 async def test_the_same_in_a_coroutine(runtime: Runtime) -> None:
     stream = await Breaks(runtime=runtime).akickoff(stream=True)
-    with pytest.raises(ValueError, match="it broke"):
+    types = []
+
+    async def read() -> None:
         async for frame in stream:
-            last = frame
-    assert last.type == "run_failed"
+            types.append(frame.type)  # noqa: PERF401 - those before the error count
+
+    with pytest.raises(ValueError, match="it broke"):
+        await read()
+    assert types[-1] == "run_failed"
     with pytest.raises(ValueError, match="it broke"):
         await stream.aresult()
 
@@ -174,7 +180,7 @@ def test_closing_early_cancels_the_run_and_frees_everything(runtime: Runtime) ->
         assert first_text(stream).text == "begun"
         [run] = runtime.runs()
     assert flow.cancelled.is_set()
-    assert runtime.inventory() == runtime.runs() == list(stream) == []
+    assert (runtime.inventory(), runtime.runs(), list(stream)) == ([], [], [])
     with pytest.raises(RunCancelledError, match="its stream was closed"):
         _ = stream.result
     stream.close()
@@ -191,7 +197,7 @@ async def test_closing_early_in_a_coroutine_too(runtime: Runtime) -> None:
             if frame.channel == "text":
                 break
     assert flow.cancelled.is_set()
-    assert runtime.inventory() == runtime.runs() == [frame async for frame in stream] == []
+    assert (runtime.inventory(), runtime.runs(), [frame async for frame in stream]) == ([], [], [])
 
 
 async def test_closing_one_stream_leaves_the_others_alone(runtime: Runtime) -> None:
@@ -204,11 +210,12 @@ async def test_closing_one_stream_leaves_the_others_alone(runtime: Runtime) -> N
 async def test_a_stream_that_is_thrown_away_warns_and_cancels_its_run(runtime: Runtime) -> None:
     flow = Forever(runtime=runtime)
     stream = await flow.akickoff(stream=True)
-    assert (await anext(stream)).type == "run_started"
+    assert texts([await anext(stream) for _ in range(4)]) == ["begun"]
     [run] = runtime.runs()
+    held = [stream]
+    del stream
     with pytest.warns(ResourceWarning, match="thrown away before its end"):
-        del stream
-        gc.collect()
+        held.clear()
     assert (await run.ended()).reason == "its stream was thrown away unread"
     assert flow.cancelled.is_set()
     assert runtime.inventory() == []
@@ -216,9 +223,10 @@ async def test_a_stream_that_is_thrown_away_warns_and_cancels_its_run(runtime: R
 
 def test_a_stream_that_plain_code_throws_away_warns_and_cancels_its_run(runtime: Runtime) -> None:
     flow = Forever(runtime=runtime)
+    held = [flow.kickoff(stream=True)]
+    assert first_text(held[0]).text == "begun"
     with pytest.warns(ResourceWarning, match="read it to the end, or close it"):
-        flow.kickoff(stream=True)
-        gc.collect()
+        held.clear()
     assert flow.cancelled.wait(30)
     for run in runtime.runs():
         with pytest.raises(RunCancelledError, match="thrown away"):
@@ -259,9 +267,7 @@ class AwaitsEach(Steps):
 async def test_a_reader_that_is_behind_makes_its_run_wait_where_chunks_are_awaited(runtime: Runtime) -> None:
     slow = AwaitsEach(runtime=runtime)
     stream = await slow.akickoff(stream=True)
-    while slow.said < 1020:  # 1,024 frames fit; three were told before the first chunk
-        await asyncio.sleep(0)
-    for _ in range(200):
+    for _ in range(5000):  # turns of the loop: more than the run would need to say everything
         await asyncio.sleep(0)
     assert slow.said == 1020
     assert await Talk(runtime=runtime).akickoff()  # nobody else is slowed down
@@ -367,3 +373,93 @@ def test_an_observer_that_is_behind_misses_frames_and_is_told_how_many(runtime: 
     assert len(kept) == 10
     first = mine.index(kept[0])
     assert last.data == {"count": len(mine) - first - 10}
+
+
+async def test_a_bare_run_can_be_looked_at_too(runtime: Runtime) -> None:
+    async def body(run: Run) -> None:
+        run.emit(LLMStreamChunkEvent(chunk="hello"))
+
+    run = runtime.start(body, name="bare")
+    with observe(run) as looking:
+        await run
+        frames = [frame async for frame in looking]
+    assert [frame.type for frame in frames] == ["run_started", "llm_stream_chunk", "run_completed"]
+    assert {frame.path for frame in frames} == {("bare",)}
+
+
+async def test_observers_that_went_away_are_let_go_while_the_run_goes_on(runtime: Runtime) -> None:
+    go, seen = asyncio.Event(), asyncio.Event()
+
+    async def body(run: Run) -> None:
+        await go.wait()
+        run.emit(LLMStreamChunkEvent(chunk="hello"))
+        seen.set()
+        await asyncio.Event().wait()
+
+    run = runtime.start(body)
+    closed, thrown_away = observe(run), observe(run)
+    closed.close()
+    gone = [weakref.ref(closed._buffer), weakref.ref(thrown_away._buffer)]
+    del closed, thrown_away
+    go.set()
+    await seen.wait()
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
+    await run.acancel()
+
+
+def test_a_run_inside_waits_for_the_reader_of_the_run_around_it(runtime: Runtime) -> None:
+    inner: list[Steps] = []
+
+    class Outer(Flow[Any]):
+        @start()
+        def call(self) -> None:
+            inner.append(ManySteps())
+            begun.set()
+            inner[0].kickoff()
+
+    begun = threading.Event()
+    stream = Outer(runtime=runtime).kickoff(stream=True)
+    assert begun.wait(30)
+    assert inner[0].one_more.acquire(timeout=30)
+    assert Talk(name="other", runtime=runtime).kickoff() == "other is done"
+    assert inner[0].said == 1
+    assert len(texts(list(stream))) == 2000
+    assert inner[0].said == 2
+
+
+def test_a_flow_inside_that_was_done_before_a_crash_has_its_result_and_no_frames(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    fails = [True]
+
+    class Outer(Flow[Any]):
+        @start()
+        def call(self) -> Any:
+            stream = PlainTalk(name="inner").kickoff(stream=True)
+            frames = list(stream)
+            if fails:
+                raise OSError("gone")
+            return len(frames), stream.result
+
+    with SqliteStore(tmp_path / "runs.db") as store:
+        flow = Outer(runtime=runtime, checkpoint=CheckpointConfig(store))
+        stream = flow.kickoff(stream=True)
+        with pytest.raises(OSError, match="gone"):
+            _ = stream.result
+        fails.clear()
+        assert flow.kickoff(from_checkpoint=stream.run_id) == (0, "inner is done")
+
+
+def test_what_is_done_is_on_disk_while_the_run_waits_for_its_reader(runtime: Runtime, tmp_path: Path) -> None:
+    written = threading.Event()
+
+    @runtime.event_bus.on(CheckpointCompletedEvent)
+    def note(source: object, event: CheckpointCompletedEvent) -> None:
+        written.set()
+
+    with SqliteStore(tmp_path / "runs.db") as store:
+        flow = ManySteps(runtime=runtime, checkpoint=CheckpointConfig(store))
+        with flow.kickoff(stream=True):
+            assert written.wait(30)
+            assert flow.said == 1

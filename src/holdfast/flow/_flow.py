@@ -228,7 +228,7 @@ class Flow(Generic[S]):
         return await begin(self, self._runtime or DefaultRuntime.get(), self._planned(inputs, from_checkpoint))
 
     def _streams(self, asked: bool | None) -> bool:
-        return self.stream if asked is None else asked
+        return self.stream is True if asked is None else asked  # a method may have that name
 
     kickoff_async = akickoff
 

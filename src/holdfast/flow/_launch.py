@@ -54,7 +54,12 @@ def launch_stream(flow: Flow[Any], runtime: Any, plan: Plan) -> RunStream:
     opening = _opened_inside(runtime)
     if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
         opening = waited_for(runtime, opener)
-    return _stream(start_apart, flow, runtime, plan, opening)
+    try:
+        return _stream(start_apart, flow, runtime, plan, opening)
+    except BaseException:
+        if (left := _left_open(opening)) is not None:
+            waited_for(runtime, left.log.close())
+        raise
 
 
 async def alaunch_stream(flow: Flow[Any], runtime: Any, plan: Plan) -> RunStream:
@@ -62,7 +67,12 @@ async def alaunch_stream(flow: Flow[Any], runtime: Any, plan: Plan) -> RunStream
     opening = _opened_inside(runtime)
     if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
         opening = await opener
-    return _stream(start_here, flow, runtime, plan, opening)
+    try:
+        return _stream(start_here, flow, runtime, plan, opening)
+    except BaseException:
+        if (left := _left_open(opening)) is not None:
+            await left.log.close()
+        raise
 
 
 def _stream(
@@ -71,27 +81,13 @@ def _stream(
     kickoff = Kickoff(flow, plan, opening)
     if kickoff.is_over:
         return RunStream.over(kickoff.recall())
-    body = kickoff.run_async if flow.compiled().awaited else kickoff.run_blocking
-    stream: RunStream | None = None
-    try:
-        stream = begin(runtime, body, **_options(flow, opening))
-        return stream
-    finally:
-        if opening is not None and not opening.is_inner:
-            _close_after(stream, runtime, opening)
 
-
-def _close_after(stream: RunStream | None, runtime: Any, opening: Opening) -> None:
-    """Let go of the journal when a streamed run is over, or could not even start, and has not done so itself."""
-
-    def close(_: object = None) -> None:
-        if (left := _left_open(opening)) is not None:
+    def ended() -> None:
+        if (left := _left_open(opening)) is not None:  # its end could not be stored
             runtime.loop_thread.submit(left.log.close())
 
-    if stream is None:
-        close()
-    else:
-        stream.on_end(close)
+    body = kickoff.run_async if flow.compiled().awaited else kickoff.run_blocking
+    return begin(runtime, body, ended=ended, **_options(flow, opening))
 
 
 def _opener(flow: Flow[Any], runtime: Any, plan: Plan) -> Coroutine[Any, Any, Opening] | None:

@@ -273,7 +273,8 @@ class Run:
     def room_in_thread(self) -> None:
         """`room` for blocking code; it waits no longer than the run is to go on."""
         while not self.is_ending and (room := self.outlet.crowding()) is not None:
-            concurrent.futures.wait([room, self.ending.requested], return_when=concurrent.futures.FIRST_COMPLETED)
+            waits: list[Future[Any]] = [room, self.ending.requested]
+            concurrent.futures.wait(waits, return_when=concurrent.futures.FIRST_COMPLETED)
 
     @asynccontextmanager
     async def waiting(self, reason: str = "") -> AsyncIterator[None]:

@@ -11,9 +11,15 @@ from holdfast.streaming._channel import RunChannel
 from holdfast.streaming._stream import RunStream
 
 
-def start_here(runtime: Any, body: Callable[..., Any], **options: Any) -> RunStream:
-    """Start a run on the running loop and stream it. Takes what `Runtime.start` takes."""
+def start_here(
+    runtime: Any, body: Callable[..., Any], *, ended: Callable[[], None] = lambda: None, **options: Any
+) -> RunStream:
+    """Start a run on the running loop and stream it. Takes what `Runtime.start` takes.
+
+    `ended` is called when nothing of the run is left, in whatever thread that is.
+    """
     run: Run = runtime.start(body, **options)
+    run.ending.done.add_done_callback(lambda _: ended())
     buffer = OwnerBuffer()
     RunChannel(run).join(buffer)  # before its first turn of the loop, so nothing is missed
     run.outlet.crowded = buffer.crowded

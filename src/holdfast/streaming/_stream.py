@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -51,11 +50,6 @@ class RunStream(FrameReader):
     def observe(self, capacity: int = CAPACITY) -> Observer:
         """Another stream of the same frames, from here on. Raises RunEndedError if the run is ending."""
         return observe(self._run, capacity) if self._run is not None else Observer(self._buffer, None)
-
-    def on_end(self, call: Callable[[object], None]) -> None:
-        """Have `call` called when nothing of the run is left, in whatever thread that is."""
-        if self._run is not None:
-            self._run.ending.done.add_done_callback(call)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
