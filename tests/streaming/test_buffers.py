@@ -70,6 +70,17 @@ def test_several_writers_that_wait_for_room_are_all_let_go() -> None:
     assert all(room.done() for room in rooms)
 
 
+@pytest.mark.parametrize("way", ["close", "leave"])
+def test_a_writer_that_waits_for_room_is_let_go_when_nobody_will_read(way: str) -> None:
+    buffer = OwnerBuffer(capacity=1)
+    buffer.put(frame(0))
+    room = buffer.crowded()
+    assert room is not None
+    getattr(buffer, way)()
+    assert room.done()
+    assert buffer.crowded() is None
+
+
 @pytest.mark.usefixtures("hectic")
 def test_an_observer_sees_or_is_told_of_every_frame() -> None:
     buffer = ObserverBuffer(capacity=3)
