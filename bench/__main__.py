@@ -15,7 +15,19 @@ from typing import Any
 
 from bench._harness import BENCH, Row, say
 
-GROUPS = ("imports", "emit", "leaks", "flows", "peers_flows", "long_flows", "deltas", "stores", "models", "resources")
+GROUPS = (
+    "imports",
+    "emit",
+    "leaks",
+    "flows",
+    "peers_flows",
+    "long_flows",
+    "deltas",
+    "stores",
+    "models",
+    "resources",
+    "streams",
+)
 HEADINGS = ("row", "unit", "holdfast", "peers", "limit", "ratio", "target", "met")
 
 

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from holdfast.runs import RunStatus as RunStatus
     from holdfast.runtime import Runtime as Runtime
     from holdfast.runtime import default_runtime as default_runtime
+    from holdfast.streaming import Frame as Frame
+    from holdfast.streaming import RunStream as RunStream
     from holdfast.tools import BaseTool as BaseTool
     from holdfast.tools import tool as tool
 
@@ -77,12 +79,14 @@ _WHERE = {
     "EventRecord": "events",
     "Flow": "flow",
     "FlowState": "flow",
+    "Frame": "streaming",
     "HumanFeedbackResult": "flow",
     "JsonProvider": "checkpoints",
     "Pending": "flow",
     "PostgresProvider": "checkpoints",
     "Run": "runs",
     "RunStatus": "runs",
+    "RunStream": "streaming",
     "Runtime": "runtime",
     "RuntimeState": "events",
     "ScriptedModel": "models",

@@ -26,6 +26,13 @@ def done_here(future: Future[Any]) -> asyncio.Future[None]:
     Unlike `asyncio.wrap_future` it leaves the other alone when it is cancelled, carries neither result nor error, and costs no
     way through the loop's pipe when the other is set on this very loop.
     """
+    here, wake = signal_here()
+    future.add_done_callback(wake)
+    return here
+
+
+def signal_here() -> tuple[asyncio.Future[None], Callable[..., None]]:
+    """A future of the running loop, and what sets it from any thread, however often, whatever it is called with."""
     loop = asyncio.get_running_loop()
     here: asyncio.Future[None] = loop.create_future()
 
@@ -33,14 +40,13 @@ def done_here(future: Future[Any]) -> asyncio.Future[None]:
         if not here.done():
             here.set_result(None)
 
-    def wake(_: Future[Any]) -> None:
+    def wake(*_: object) -> None:
         if asyncio._get_running_loop() is loop:
             notice()
         elif not loop.is_closed():
             loop.call_soon_threadsafe(notice)
 
-    future.add_done_callback(wake)
-    return here
+    return here, wake
 
 
 class LoopThread:

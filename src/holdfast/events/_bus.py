@@ -228,11 +228,20 @@ class EventBus:
             self.emit(source, event)
 
     async def aemit(self, source: object, event: BaseEvent) -> None:
-        """`emit`, then wait until the handlers of this run tree are done with it, async and background ones too."""
+        """`emit`, then wait until the handlers of this run tree are done with it, async and background ones too.
+
+        If the run is streamed and its reader is behind, it waits for that too.
+        """
         self._refuse_inside_handler("aemit()", "emit()")
-        tree = self._inside.outlet_at(position.get()).tree
+        outlet = self._inside.outlet_at(position.get())
         self.emit(source, event)
-        await self._await_passes([tree], None)
+        await self._await_passes([outlet.tree], None)
+        await self.await_room(outlet)
+
+    async def await_room(self, outlet: Outlet) -> None:
+        """Wait while whoever reads a run's stream, or that of a run around it, is behind."""
+        while (room := outlet.crowding()) is not None:
+            await done_here(room)
 
     def emit_new(self, source: object, event_type: type[BaseEvent], /, **payload: Any) -> BaseEvent | None:
         """Build and emit an event, but only if somebody will see it. Scopes open and close all the same."""
@@ -407,11 +416,12 @@ class EventBus:
         state: RuntimeState | None = None,
         log: EventLog | None = None,
         sequence: int = 0,
+        name: str = "",
     ) -> Outlet:
         """Give a starting run its way onto the bus. Numbers go on from `sequence` when a run is resumed."""
         inside = self._inside
         tree = parent.tree if parent is not None else Tree(inside.calls, run_id, loop, sequence)
-        outlet = Outlet(run_id, tree, parent, entity, state)
+        outlet = Outlet(run_id, tree, parent, entity, state, name)
         outlet.log = log or outlet.log
         with inside.lock:
             inside.refuse_if_closed("start a run")
@@ -425,8 +435,13 @@ class EventBus:
             inside.outlets.pop(outlet.run_id, None)
             if outlet.parent is None and inside.recording.state is not None:
                 inside.recording.state.finish_tree(outlet.run_id or "")
-            outlet.table = outlet.state = outlet.own_state = outlet.log = None
+            outlet.table = outlet.state = outlet.own_state = outlet.log = outlet.crowded = None
             outlet.is_open = False
+
+    def path_of(self, run_id: str | None) -> tuple[str, ...]:
+        """The name of a run that lives, after the names of the runs around it; its id if it has ended."""
+        outlet = self._publisher.outlets.get(run_id)
+        return outlet.path if outlet is not None else (run_id or "",)
 
 
 def _nothing() -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.context import position
@@ -219,12 +221,14 @@ class Outlet:
     """A run's way onto the bus: its tree, its own handlers, its recording. Made when the run starts, closed when it ends."""
 
     __slots__ = (
+        "crowded",
         "entity",
         "is_open",
         "known",
         "log",
         "own_state",
         "parent",
+        "path",
         "quiet",
         "refused",
         "run_id",
@@ -235,9 +239,19 @@ class Outlet:
     )
 
     def __init__(
-        self, run_id: str | None, tree: Tree, parent: Outlet | None, entity: Any, state: RuntimeState | None
+        self,
+        run_id: str | None,
+        tree: Tree,
+        parent: Outlet | None,
+        entity: Any,
+        state: RuntimeState | None,
+        name: str = "",
     ) -> None:
         self.run_id = run_id
+        self.path: tuple[str, ...] = (*(parent.path if parent else ()), name or run_id or "")
+        """The run's name, after the names of the runs around it."""
+        self.crowded: Callable[[], Future[None] | None] | None = None
+        """What says whether the reader of the run's stream is behind, if it has one."""
         self.tree = tree
         self.parent = parent
         self.entity = entity
@@ -260,6 +274,15 @@ class Outlet:
     def is_recorded(self) -> bool:
         """Whether its events are kept, so that every one of them must be built."""
         return self.state is not None or self.log is not None
+
+    def crowding(self) -> Future[None] | None:
+        """What those who emit wait for while a reader of this run, or of a run around it, is behind; None if none is."""
+        outlet: Outlet | None = self
+        while outlet is not None:
+            if outlet.crowded is not None and (room := outlet.crowded()) is not None:
+                return room
+            outlet = outlet.parent
+        return None
 
     def states(self) -> list[RuntimeState]:
         """The recordings this run's events belong in: its own, and those of the runs around it."""

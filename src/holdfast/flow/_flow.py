@@ -21,7 +21,7 @@ from holdfast.flow._decorators import NOTE
 from holdfast.flow._durable import Plan, made_by_of
 from holdfast.flow._human import HumanFeedbackResult
 from holdfast.flow._kickoff import Kickoff
-from holdfast.flow._launch import alaunch, launch
+from holdfast.flow._launch import alaunch, alaunch_stream, launch, launch_stream
 from holdfast.flow._recorded import answer_to, class_of, find_recorded, questions_of
 from holdfast.flow._state import with_id
 from holdfast.graph import Graph, to_html, to_mermaid, to_svg
@@ -49,6 +49,8 @@ class Flow(Generic[S]):
     """How often one method may run in one kickoff."""
     on_state_conflict: ClassVar[Literal["fail", "last"]] = "fail"
     """What happens when methods that overlap change the same thing and no reducer decides: the run fails, or the last wins."""
+    stream: bool = False
+    """Whether a kickoff that does not say returns a `RunStream`, to be read while the run goes on."""
     name: str
 
     _state_type: ClassVar[Any] = None
@@ -72,6 +74,7 @@ class Flow(Generic[S]):
         runtime: Any = None,
         checkpoint: CheckpointConfig | bool | None = None,
         human: HumanProvider | None = None,
+        stream: bool | None = None,
     ) -> None:
         self.flow_id = new_id()
         self.name = name or type(self).__name__
@@ -81,6 +84,8 @@ class Flow(Generic[S]):
         """Where its runs are written down, if they are; `True` means the project's own store."""
         self.human: HumanProvider = human or ConsoleProvider()
         """Who is asked by `ask` and `@human_feedback`."""
+        if stream is not None:
+            self.stream = stream
         self._live: dict[str, Kickoff] = {}
         self._latest: Kickoff | None = None
         self._next: Plan | None = None
@@ -185,12 +190,19 @@ class Flow(Generic[S]):
 
     # -- running it ------------------------------------------------------------------------------------------------
 
-    def kickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: Where | None = None) -> Any:
+    def kickoff(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        from_checkpoint: Where | None = None,
+        stream: bool | None = None,
+    ) -> Any:
         """Run the flow and return the result of the method that completed last. Raises what a method raised.
 
         `inputs` set fields of the state. `from_checkpoint`, the id of a checkpoint, of a run, or a file, goes on where that
         run was: nothing that completed runs again, what was in flight does. If the run has to wait for a person or a secret, the
         result is a `Pending`. In a coroutine of a run, `await akickoff()` instead: this raises SyncInAsyncError.
+        With `stream=True` it returns at once, with a `RunStream` of what the run does; that has the `result`.
 
         Of a run that is written down it also raises StoreUnavailableError when that fails; when one is taken up, StorageError
         if there is none or it has completed or was cancelled, RunBusyError while a live process holds it, GraphChangedError if
@@ -201,11 +213,22 @@ class Flow(Generic[S]):
             raise SyncInAsyncError(
                 "kickoff() inside an async step would block the loop of its own run; use `await akickoff()`"
             )
-        return launch(self, runtime, self._planned(inputs, from_checkpoint))
+        begin = launch_stream if self._streams(stream) else launch
+        return begin(self, runtime, self._planned(inputs, from_checkpoint))
 
-    async def akickoff(self, inputs: Mapping[str, Any] | None = None, *, from_checkpoint: Where | None = None) -> Any:
-        """`kickoff` for coroutines."""
-        return await alaunch(self, self._runtime or DefaultRuntime.get(), self._planned(inputs, from_checkpoint))
+    async def akickoff(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        from_checkpoint: Where | None = None,
+        stream: bool | None = None,
+    ) -> Any:
+        """`kickoff` for coroutines: `stream = await flow.akickoff(stream=True)`, then `async for frame in stream`."""
+        begin = alaunch_stream if self._streams(stream) else alaunch
+        return await begin(self, self._runtime or DefaultRuntime.get(), self._planned(inputs, from_checkpoint))
+
+    def _streams(self, asked: bool | None) -> bool:
+        return self.stream is True if asked is None else asked  # a method may have that name
 
     kickoff_async = akickoff
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import RunFailedError
 from holdfast.flow._durable import Opening, Plan, open_inside, open_journal, open_recorded, waited_for
 from holdfast.flow._kickoff import Kickoff
+from holdfast.streaming import RunStream, start_apart, start_here
 
 if TYPE_CHECKING:
     from holdfast.flow._flow import Flow
@@ -46,6 +47,47 @@ async def alaunch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
     finally:
         if (left := _left_open(opening)) is not None:
             await left.log.close()
+
+
+def launch_stream(flow: Flow[Any], runtime: Any, plan: Plan) -> RunStream:
+    """Start a flow as planned on the runtime's own loop, and stream it to plain code."""
+    opening = _opened_inside(runtime)
+    if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
+        opening = waited_for(runtime, opener)
+    try:
+        return _stream(start_apart, flow, runtime, plan, opening)
+    except BaseException:
+        if (left := _left_open(opening)) is not None:
+            waited_for(runtime, left.log.close())
+        raise
+
+
+async def alaunch_stream(flow: Flow[Any], runtime: Any, plan: Plan) -> RunStream:
+    """Start a flow as planned on the running loop, and stream it."""
+    opening = _opened_inside(runtime)
+    if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
+        opening = await opener
+    try:
+        return _stream(start_here, flow, runtime, plan, opening)
+    except BaseException:
+        if (left := _left_open(opening)) is not None:
+            await left.log.close()
+        raise
+
+
+def _stream(
+    begin: Callable[..., RunStream], flow: Flow[Any], runtime: Any, plan: Plan, opening: Opening | None
+) -> RunStream:
+    kickoff = Kickoff(flow, plan, opening)
+    if kickoff.is_over:
+        return RunStream.over(kickoff.recall())
+
+    def ended() -> None:
+        if (left := _left_open(opening)) is not None:  # its end could not be stored
+            runtime.loop_thread.submit(left.log.close())
+
+    body = kickoff.run_async if flow.compiled().awaited else kickoff.run_blocking
+    return begin(runtime, body, ended=ended, **_options(flow, opening))
 
 
 def _opener(flow: Flow[Any], runtime: Any, plan: Plan) -> Coroutine[Any, Any, Opening] | None:

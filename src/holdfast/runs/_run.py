@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import AsyncIterator, Callable, Generator
 from concurrent.futures import Future
@@ -122,6 +123,7 @@ class Run:
             state=RuntimeState() if record else journal.state if journal is not None else None,
             log=journal,
             sequence=resume.sequence if resume else 0,
+            name=name,
         )
         here = position.get() if parent is not None else Position()
         self.place = Position(self.id, here.scope, here.subject, here.triggered_by)
@@ -263,6 +265,16 @@ class Run:
         """Where a step waits before it begins, while the run is paused."""
         while (resumed := self._resumed) is not None:
             await done_here(resumed)
+
+    async def room(self) -> None:
+        """Wait while whoever reads the run's stream, or that of a run around it, is behind. Between steps, and after chunks."""
+        await self.host.event_bus.await_room(self.outlet)
+
+    def room_in_thread(self) -> None:
+        """`room` for blocking code; it waits no longer than the run is to go on."""
+        while not self.is_ending and (room := self.outlet.crowding()) is not None:
+            waits: list[Future[Any]] = [room, self.ending.requested]
+            concurrent.futures.wait(waits, return_when=concurrent.futures.FIRST_COMPLETED)
 
     @asynccontextmanager
     async def waiting(self, reason: str = "") -> AsyncIterator[None]:
