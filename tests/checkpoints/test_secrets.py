@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
-from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, listen, start
+from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, listen, persist, start
 from holdfast.checkpoints import JsonProvider
 from holdfast.deltas import sensitive
 from holdfast.events import FlowStartedEvent
-from holdfast.stores import SqliteStore
+from holdfast.stores import MemoryPersistence, SqliteStore
 
 SECRETS = ("sk-typed", "sk-marked", "sk-extra", "sk-nested", "sk-listed", "sk-result")
 
@@ -151,3 +151,38 @@ def test_dataclasses_and_dicts_keep_their_secrets_too(kind: Any, tmp_path: Path,
         assert One(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff() == "done"
     for secret in SECRETS:
         assert secret.encode() not in bytes_in(tmp_path)
+
+
+def test_missing_secrets_are_pending_in_another_process_and_may_come_as_inputs(
+    store: SqliteStore, runtime: Runtime
+) -> None:
+    known = {"token": "t", "extra": "e", "accounts.0.key": "0", "accounts.1.key": "1"}
+    config = CheckpointConfig(store, secrets=known.get)
+    broken_run(config, runtime)
+    [run] = asyncio.run(store.runs())
+    later = Uses.from_pending(run.root_run_id, checkpoint=config, runtime=runtime)
+    assert [request.kind for request in later.pending] == ["secret"]
+    with pytest.raises(ConnectionError):
+        later.resume("sk-new")
+    flow = Uses(checkpoint=config, runtime=runtime)
+    flow.broken = False
+    result = flow.kickoff({"api_key": "sk-input"}, from_checkpoint=run.root_run_id)
+    assert result == ["sk-input", "t", "e", "0", "1", "changed"]
+
+
+def test_a_persisted_state_gets_its_secrets_from_a_fresh_one_or_the_environment(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = MemoryPersistence()
+
+    @persist(kept)
+    class Saves(Flow[Keys]):
+        @start()
+        def go(self) -> list[str]:
+            return [self.state.api_key.get_secret_value(), self.state.token, self.state.public]
+
+    first = Saves(runtime=runtime)
+    first.kickoff({"public": "saved"})
+    assert "sk-typed" not in repr(kept.load_state(first.state.id))
+    monkeypatch.setenv("HOLDFAST_SECRET_TOKEN", "from-outside")
+    assert Saves(runtime=runtime).kickoff({"id": first.state.id}) == ["sk-typed", "from-outside", "saved"]

@@ -7,13 +7,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from holdfast import CheckpointConfig, Flow, FlowState, Runtime, listen, router, start
 from holdfast.checkpoints import JsonProvider, SqliteProvider
-from holdfast.errors import GraphChangedError, StorageError
+from holdfast.errors import GraphChangedError, StorageError, UsageError
 from holdfast.events import (
     CheckpointCompletedEvent,
     CheckpointFailedEvent,
@@ -362,3 +362,29 @@ def test_a_resume_is_told_of(store: SqliteStore, config: CheckpointConfig, runti
         broken.kickoff(from_checkpoint=run.root_run_id)
     runtime.event_bus.flush()
     assert [event.branch for event in told] == ["main"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CheckpointConfig("runs.db"), "SqliteProvider"),
+        (lambda: CheckpointConfig(durability=cast(Any, "sync")), "none of step, async, exit"),
+        (lambda: CheckpointConfig(on_events=("method_execution_finishd",)), "did you mean 'method_execution_finished'"),
+        (lambda: CheckpointConfig(on_events=cast(Any, "flow_started")), "several event types"),
+        (lambda: Adds(checkpoint=cast(Any, "runs.db")), "checkpoint=True"),
+    ],
+)
+def test_a_configuration_that_cannot_be_meant_is_refused_in_words(make: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make()
+    CheckpointConfig(on_events=("defined_by_somebody_later",))
+
+
+def test_a_flow_knows_the_id_of_its_latest_run(store: SqliteStore, config: CheckpointConfig, runtime: Runtime) -> None:
+    flow = BreaksAtThree(checkpoint=config, runtime=runtime)
+    before = flow.run_id
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    flow.broken = ""
+    assert (before, flow.run_id is None) == (None, False)
+    assert flow.kickoff(from_checkpoint=flow.run_id) == 6

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import CheckpointConfig, Flow, HumanFeedbackResult, Pending, Runtime, human_feedback, listen, start
+from holdfast.checkpoints import JsonProvider
 from holdfast.errors import AnswerPendingError, FlowDefinitionError, FlowInputError, SyncInAsyncError, UsageError
 from holdfast.events import HumanFeedbackReceivedEvent, HumanFeedbackRequestedEvent
 from holdfast.human import LaterProvider
@@ -364,3 +365,15 @@ def test_a_flow_that_cannot_be_put_down_says_so(tmp_path: Path, runtime: Runtime
 
     with pytest.raises(UsageError, match="checkpoint=True"):
         Outer(runtime=runtime).kickoff()
+
+
+def test_with_json_files_a_run_that_waits_is_in_a_file(tmp_path: Path, runtime: Runtime) -> None:
+    config = CheckpointConfig(JsonProvider(tmp_path))
+    live = Review(human=LaterProvider(), checkpoint=config, runtime=runtime)
+    pending = live.kickoff()
+    assert live.resume("approved") == "hello / approved / hello"
+    other = Review(human=LaterProvider(), checkpoint=config, runtime=runtime)
+    pending = other.kickoff()
+    later = Review.from_pending(pending.run_id, checkpoint=config, runtime=runtime)
+    assert [request.message for request in later.pending] == ["Is it good?"]
+    assert later.resume("rejected") == "dropped: rejected"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
 from holdfast.errors import UsageError
+from holdfast.events._codec import event_classes, registry
 from holdfast.ports import CheckpointProvider, JournalStore
 
 Durability = Literal["step", "async", "exit"]
@@ -17,7 +19,7 @@ MARKED = ("task_completed", "method_execution_finished")
 class CheckpointConfig(Struct, frozen=True):
     """Write a run down so that it can be resumed: where, how soon, and which of its moments get a name.
 
-    Raises UsageError if `on_events` is one text instead of several.
+    Raises UsageError for what cannot be meant, with what to write instead.
     """
 
     store: CheckpointProvider | JournalStore | Any = None
@@ -38,6 +40,23 @@ class CheckpointConfig(Struct, frozen=True):
     without it the environment does (`HOLDFAST_SECRET_API_KEY`)"""
 
     def __post_init__(self) -> None:
+        store: object = self.store
+        if store is not None and not (hasattr(store, "awrite") or hasattr(store, "append_now")):
+            raise UsageError(
+                f"a CheckpointConfig wants a provider or a store, not {store!r}: CheckpointConfig(SqliteProvider({str(store)!r}))"
+            )
+        if self.durability not in get_args(Durability):
+            raise UsageError(f"durability={self.durability!r} is none of {', '.join(get_args(Durability))}")
         given: object = self.on_events
         if isinstance(given, str):
             raise UsageError(f"on_events takes several event types: on_events=({given!r},)")
+        for name in self.on_events if self.on_events is not MARKED else ():
+            _check_event(name)
+
+
+def _check_event(name: str) -> None:
+    """Refuse what looks like a known type misspelled. Other unknown ones may be defined later."""
+    if name == "*" or registry.get(name) is not None:
+        return
+    if near := difflib.get_close_matches(name, event_classes(), n=1, cutoff=0.75):
+        raise UsageError(f"on_events: no event has the type {name!r}; did you mean {near[0]!r}?")

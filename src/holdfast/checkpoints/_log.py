@@ -26,6 +26,7 @@ from holdfast.events._base import BaseEvent
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
 from holdfast.ports import Batch, JournalStore, Mark, Row, Session
+from holdfast.runs import RunStatus
 from holdfast.threads import LoopThread
 
 log = get_logger("checkpoints")
@@ -113,6 +114,12 @@ class RunLog(RecordedTree):
         self._last_mark, self._size = mark.id, 0
         self._marks.append(mark)
 
+    def _mark_head(self, trigger: str) -> None:
+        """Make what was taken down last a checkpoint, if it is none yet."""
+        with self._lock:
+            if self._rows and not (self._marks and self._marks[-1].seq == self._rows[-1].seq):
+                self._mark(self._rows[-1], trigger)
+
     def carry(self, delta: Delta | None) -> None:
         """What a step changed in the state: it is stored with the next event that this thread emits."""
         if delta:
@@ -177,6 +184,8 @@ class RunLog(RecordedTree):
             await self.commit()
             return
         self.stop_beating()
+        if status == RunStatus.WAITING:
+            self._mark_head("run_waiting")
         await self._store_rows(status)
         await self.close()
         if self._marking is not None:

@@ -66,7 +66,8 @@ def _without_checkpoint(config: CheckpointConfig, host: Host) -> Source:
 async def _document(source: Source, where: Where) -> bytes | None:
     """The document that `where` names; None if it is an id."""
     if source.exporter is not None:
-        found: bytes = await source.exporter.aread(str(where))
+        newest = await source.exporter.alist(run_id=str(where), limit=1)  # a run's id stands for its last checkpoint
+        found: bytes = await source.exporter.aread(newest[0].location if newest else str(where))
         return found
     if not isinstance(where, os.PathLike) and not where.endswith(".json"):
         return None

@@ -23,6 +23,7 @@ from holdfast.flow._human import HumanFeedbackResult
 from holdfast.flow._kickoff import Kickoff
 from holdfast.flow._launch import alaunch, alaunch_stream, launch, launch_stream
 from holdfast.flow._recorded import answer_to, class_of, find_recorded, questions_of
+from holdfast.flow._secrets import missing_secrets
 from holdfast.flow._state import with_id
 from holdfast.graph import Graph, to_html, to_mermaid, to_svg
 from holdfast.human import ConsoleProvider
@@ -80,6 +81,10 @@ class Flow(Generic[S]):
         self.name = name or type(self).__name__
         self.state_example = initial_state if initial_state is not None else self._declared_state()
         self._runtime = runtime
+        if not isinstance(checkpoint, CheckpointConfig | bool | None):
+            raise UsageError(
+                f"checkpoint={checkpoint!r} says not how: write checkpoint=True for the project's own store, or a CheckpointConfig"
+            )
         self.checkpoint = CheckpointConfig() if checkpoint is True else checkpoint or None
         """Where its runs are written down, if they are; `True` means the project's own store."""
         self.human: HumanProvider = human or ConsoleProvider()
@@ -141,6 +146,11 @@ class Flow(Generic[S]):
     def method_outputs(self) -> list[Any]:
         """The results of the latest run's methods, in the order they completed."""
         return self._latest.outputs.all() if self._latest is not None else []
+
+    @property
+    def run_id(self) -> str | None:
+        """The id of the latest run, by which it can be taken up again if it was written down; None before the first."""
+        return self._kickoff().run_id
 
     @property
     def method_counts(self) -> dict[str, int]:
@@ -333,7 +343,9 @@ class Flow(Generic[S]):
         restored, found = find_recorded(runtime, config, where)
         flow = class_of(cls, restored)(checkpoint=config, runtime=runtime, **options)
         flow._next = Plan(checkpoint=found)
-        flow.put_down(restored.info.root_run_id, questions_of(restored))
+        run_id = restored.info.root_run_id
+        secrets = missing_secrets(restored.state, run_id, flow.name, config.secrets)
+        flow.put_down(run_id, (*questions_of(restored), *secrets))
         flow._latest = Kickoff(flow, flow._next, None)
         flow._latest.show(restored, runtime)
         return flow, restored

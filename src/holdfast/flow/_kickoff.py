@@ -61,6 +61,7 @@ class Kickoff:
         self.outputs = Outputs()
         self.cell = SharedState(fresh_state(flow.state_example))
         self.asking: Asking | None = None
+        self.run_id: str | None = None
         self._saving: Saving | None = None
         self._counts: Callable[[], dict[str, int]] = dict
 
@@ -77,6 +78,7 @@ class Kickoff:
             if isinstance(result, HumanFeedbackResult)
         ]
         self._counts = lambda: dict(restored.graph.counts)
+        self.run_id = restored.info.root_run_id
 
     def edit(self, fields: Mapping[str, Any]) -> None:
         """Set fields of what is shown."""
@@ -159,6 +161,7 @@ class Kickoff:
         """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
         flow, opening = self._flow, self._opening
         progress = opening.progress if opening is not None else None
+        self.run_id = run.id
         self._saving = Saving.begin(run, flow.name, flow.compiled().persist)
         self.cell = self._make_cell(run)
         self.outputs = self._make_outputs(run)
@@ -209,7 +212,7 @@ class Kickoff:
     def _revealed(self, run: Run, progress: Progress) -> dict[str, Any]:
         """The stored state with its secrets. Raises AnswerPendingError if one is missing."""
         config = self._flow.checkpoint
-        given = self._opening.log.answers if self._opening is not None else {}
+        given = {**self._plan.inputs, **(self._opening.log.answers if self._opening is not None else {})}
         return with_secrets(progress.state, run.id, self._flow.name, config.secrets if config else None, given)
 
     def _conflicts(self) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from holdfast.deltas import Withheld, fields_of, live_value, reveal, withheld_in
 from holdfast.errors import AnswerPendingError
@@ -31,14 +31,17 @@ def request_id_of(run_id: str, path: str) -> str:
 
 
 def with_secrets(
-    state: Mapping[str, Any], run_id: str, flow_name: str, secrets: Secrets | None, given: Mapping[str, str]
+    state: Mapping[str, Any], run_id: str, flow_name: str, secrets: Secrets | None, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A stored state with its secrets put back. Raises AnswerPendingError that says which are missing."""
+    """A stored state with its secrets put back: `given`, by request or by path, else what `secrets` knows.
+
+    Raises AnswerPendingError that says which are missing.
+    """
     missing: list[HumanRequest] = []
 
     def value_at(path: str) -> Any:
         request_id = request_id_of(run_id, path)
-        found = given.get(request_id) or (secrets or from_environment)(path)
+        found = given.get(request_id) or given.get(path) or (secrets or from_environment)(path)
         if found is None:
             message = f"the secret {path} is needed: set {variable_of(path)}, or give it to resume()"
             missing.append(HumanRequest(request_id, "secret", message, run_id, flow_name))
@@ -48,6 +51,23 @@ def with_secrets(
     if missing:
         raise AnswerPendingError("secrets are needed to go on", requests=tuple(missing))
     return revealed
+
+
+def missing_secrets(
+    state: Mapping[str, Any], run_id: str, flow_name: str, secrets: Secrets | None
+) -> tuple[HumanRequest, ...]:
+    """The secrets that a stored state needs and nobody has."""
+    try:
+        with_secrets(state, run_id, flow_name, secrets, {})
+    except AnswerPendingError as pending:
+        return cast(tuple[HumanRequest, ...], pending.requests)
+    return ()
+
+
+def saved_with_secrets(fresh: Any, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """A state that `@persist` saved, with the secrets of the environment, else those that a fresh one has."""
+    found: dict[str, Any] = reveal(dict(saved), lambda path: from_environment(path) or live_value(fresh, path))
+    return found
 
 
 def with_hidden(state: Mapping[str, Any]) -> dict[str, Any]:
