@@ -12,7 +12,7 @@ import pytest
 from tests.streaming.support import PlainTalk, Talk, say, texts
 
 from holdfast import BoundExecutor, Flow, Frame, RunStream, Runtime, bind, current_run_id, listen, start
-from holdfast.errors import EventReusedError
+from holdfast.errors import EventReusedError, UsageError
 from holdfast.events import BaseEvent, LLMStreamChunkEvent
 from holdfast.ports import DefaultRuntime
 
@@ -284,3 +284,32 @@ def test_a_run_beside_a_stream_is_not_told_of_to_anybody(runtime: Runtime) -> No
 
     assert Streams(runtime=runtime).kickoff(stream=True).result is None
     assert wanted == [False]
+
+
+def test_an_inline_handler_cannot_stream_a_run_that_would_wait_for_it(runtime: Runtime) -> None:
+    class Marked(BaseEvent):
+        """Something to handle."""
+
+    said: list[Any] = []
+
+    @runtime.event_bus.on(Marked)
+    def inline(source: object, event: Marked) -> None:
+        try:
+            Talk(name="inner").kickoff(stream=True)
+        except UsageError as error:
+            said.append(str(error))
+
+    @runtime.event_bus.on(Marked, background=True)
+    def in_the_background(source: object, event: Marked) -> None:
+        said.append(texts(list(Talk(name="inner").kickoff(stream=True))))
+
+    class Marks(Flow[Any]):
+        @start()
+        def mark(self) -> None:
+            runtime.event_bus.emit(self, Marked())
+            runtime.event_bus.flush()
+
+    assert Marks(runtime=runtime).kickoff(stream=True).result is None
+    assert len(said) == 2
+    assert "they wait until it returns" in said[0]
+    assert said[1] == ["inner 0", "inner 1", "inner 2"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -367,6 +368,10 @@ class EventBus:
             inside.calls.boxes_closing = [box for box in inside.calls.boxes_closing if not box.is_idle]
             boxes = [handler.mailbox for handler in inside.table if handler.mailbox is not None]
             return [box for box in (*boxes, *inside.calls.boxes_closing) if not box.is_idle]
+
+    def is_delivering(self) -> bool:
+        """Whether this thread is inside a handler that runs inline: until it returns, its run tree's later events wait."""
+        return threading.get_ident() in self._inside.calls.drainers
 
     def is_in_handler(self) -> bool:
         """Whether the code that asks runs inside a handler of this bus."""

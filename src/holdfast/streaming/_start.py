@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.errors import UsageError
 from holdfast.runs import Run
 from holdfast.streaming._buffers import OwnerBuffer
 from holdfast.streaming._channel import RunChannel
@@ -27,7 +28,15 @@ def start_here(
 
 
 def start_apart(runtime: Any, body: Callable[..., Any], **options: Any) -> RunStream:
-    """Start a run on the runtime's own loop and stream it: for plain code. It belongs to the run that this code is in."""
+    """Start a run on the runtime's own loop and stream it: for plain code. It belongs to the run that this code is in.
+
+    Raises UsageError inside an inline handler of that run: nothing could be streamed before the handler returns.
+    """
+    if runtime.current_run() is not None and runtime.event_bus.is_delivering():
+        raise UsageError(
+            "a handler cannot stream a run inside the one whose events it handles: they wait until it returns; "
+            "register it with background=True, or kick off without a stream"
+        )
     if runtime.loop_thread.is_current():
         return start_here(runtime, body, **options)
 
