@@ -59,11 +59,22 @@ class Kickoff:
         self._opening = opening
         self.feedback: list[HumanFeedbackResult] = []
         self.outputs = Outputs()
-        self.cell = SharedState(fresh_state(flow.state_example))
+        self._cell: SharedState | None = None
         self.asking: Asking | None = None
         self.run_id: str | None = None
         self._saving: Saving | None = None
         self._counts: Callable[[], dict[str, int]] = dict
+
+    @property
+    def cell(self) -> SharedState:
+        """The state, and who works on it; a fresh one if nothing has begun."""
+        if self._cell is None:
+            self._cell = SharedState(fresh_state(self._flow.state_example))
+        return self._cell
+
+    @cell.setter
+    def cell(self, cell: SharedState) -> None:
+        self._cell = cell
 
     def show(self, restored: Restored, runtime: Any) -> None:
         """Be what was recorded, to be looked at before it goes on."""

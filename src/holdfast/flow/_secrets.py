@@ -85,6 +85,8 @@ def rebuild(state: Any, plain: dict[str, Any]) -> Any:
 
 def told_inputs(state: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs as they may be told of: a secret of the state is none of anybody's business."""
+    if not inputs:
+        return {}
     stored = fields_of(state)
     return {name: HIDDEN if _is_hidden(stored.get(name)) else value for name, value in inputs.items()}
 
