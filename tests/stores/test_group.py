@@ -122,14 +122,17 @@ def test_an_interrupted_leader_does_not_leave_the_others_waiting(storage: Storag
     assert errors == ["KeyboardInterrupt", StoreUnavailableError.__name__]
 
 
-async def test_a_loop_that_closed_meanwhile_harms_nobody(storage: Storage) -> None:
+async def test_a_loop_that_leaves_waits_for_what_it_is_storing(storage: Storage) -> None:
     async def leave() -> None:
         task = asyncio.create_task(storage.writer.write(number(1), alone=False))
         await asyncio.sleep(0)
         task.cancel()
 
     with storage.writer.turn:
-        await asyncio.to_thread(asyncio.run, leave())
+        leaving = asyncio.create_task(asyncio.to_thread(asyncio.run, leave()))
+        while not storage.writer.waiting:  # noqa: ASYNC110 - another loop queues it
+            await asyncio.sleep(0.001)
+    await leaving
     assert await storage.writer.write(number(2), alone=False) == 2
 
 

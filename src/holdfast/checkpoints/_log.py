@@ -219,7 +219,7 @@ class RunLog(RecordedTree):
                 marking = self._begin_marks(batch)
                 try:
                     if not self.store.append_at_once(batch):
-                        await _whole(self.store.append(batch))
+                        await self.store.append(batch)
                 except Exception as error:
                     self._not_stored(batch, marking, error)
                     raise
@@ -300,17 +300,3 @@ class RunLog(RecordedTree):
         """Until when to hold the run, once half of the last hold is over: writing that with every row costs a page each."""
         left = self._held_until - self._clock.time_ns() // 1000
         return self._hold_until() if left < HOLD_US // 2 else None
-
-
-async def _whole(append: object) -> None:
-    """Await an append to its end although this task is cancelled meanwhile: half an answer would tear the journal."""
-    task = asyncio.ensure_future(append)  # type: ignore[call-overload]
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    task.result()
-    if cancelled is not None:
-        raise cancelled

@@ -150,7 +150,8 @@ class JournalStore(Protocol):
         """Store a batch durably. Concurrent batches may share one commit.
 
         Raises FencedError, storing nothing, if a later session was opened or this one closed; PositionError if the rows do
-        not follow the branch's head without a gap. A cancelled `append` may have been stored.
+        not follow the branch's head without a gap. Cancelling it does not cut it short: what was
+        begun is stored, or known not to be, when it raises CancelledError.
         """
         ...
 

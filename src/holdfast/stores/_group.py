@@ -41,6 +41,21 @@ class Waiter(Generic[T]):
     async def wait(self) -> T:
         return await self._future
 
+    async def wait_out(self) -> T:
+        """`wait`, to the end although the task is cancelled meanwhile: what is being stored is stored, and known to be."""
+        cancelled: asyncio.CancelledError | None = None
+        while not self._future.done():
+            try:
+                await asyncio.shield(self._future)
+            except asyncio.CancelledError as error:
+                cancelled = error
+            except BaseException:  # raised again below
+                break
+        result = self._future.result()
+        if cancelled is not None:
+            raise cancelled
+        return result
+
     def settle(self, result: T | None, error: BaseException | None) -> None:
         """On its own loop only."""
         if self._future.done():
@@ -120,7 +135,7 @@ class GroupWriter:
         pending.waiter = Waiter()
         self._queue.append(pending)
         self._ring()
-        return await pending.waiter.wait()
+        return await pending.waiter.wait_out()
 
     def write_at_once(self, work: Callable[[Any], object]) -> bool:
         """Commit the work here if nobody is in the way and commits are quick; False if not, and it is not queued either."""

@@ -85,7 +85,7 @@ class PostgresEngine:
         self._check()
         waiter: Waiter[None] = Waiter()
         self._enqueue(Append(batch, waiter))
-        await waiter.wait()
+        await waiter.wait_out()
 
     def append_now(self, batch: Batch) -> None:
         self._check()
