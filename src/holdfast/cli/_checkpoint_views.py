@@ -45,7 +45,7 @@ def show_table(listed: list[Listed], now_us: int) -> None:
     """A table on a terminal; in a pipe, one checkpoint a line, tabs between, ids in full."""
     if not on_terminal():
         for one in listed:
-            typer.echo("\t".join(printable(str(value)) for value in listed_data(one).values()))
+            typer.echo("\t".join(printable("" if value is None else str(value)) for value in listed_data(one).values()))
         return
     from rich.table import Table
     from rich.text import Text
