@@ -12,10 +12,6 @@ from holdfast import CheckpointConfig, Flow, Runtime, listen, start
 from holdfast.stores import SqliteStore
 
 
-class Stop(BaseException):
-    """What a crash does to the code that runs."""
-
-
 class Notes:
     """What happened, and what is to break: at the nth call of a step."""
 

@@ -93,8 +93,7 @@ def test_s1_4_a_flow_as_it_stood_has_its_state_outputs_and_counts_and_goes_on(
     store: SqliteStore, config: CheckpointConfig, runtime: Runtime
 ) -> None:
     assert Adds(checkpoint=config, runtime=runtime).kickoff() == 6
-    [one, two, _] = marks_of(store)
-    broken_run(config, runtime)
+    two = marks_of(store)[1]
     flow = Adds.from_checkpoint(two.id, checkpoint=config, runtime=runtime)
     assert type(flow) is Adds
     assert (flow.state.total, flow.state.parts) == (3, ["one", "two"])
@@ -102,7 +101,6 @@ def test_s1_4_a_flow_as_it_stood_has_its_state_outputs_and_counts_and_goes_on(
     assert flow.method_counts == {"one": 1, "two": 1, "three": 1}  # the last was triggered, and is to be run
     with pytest.raises(StorageError, match="can only be forked"):
         flow.kickoff()
-    del one
 
 
 def test_s1_4_a_run_that_broke_goes_on_in_a_new_object_and_the_kickoff_after_that_starts_afresh(

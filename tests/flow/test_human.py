@@ -357,7 +357,7 @@ async def test_the_live_object_of_such_a_flow_resumes_too(tmp_path: Path, monkey
         assert await flow.aresume("Ann") == "hello Ann"
 
 
-def test_a_flow_that_cannot_be_put_down_says_so(tmp_path: Path, runtime: Runtime) -> None:
+def test_a_flow_that_cannot_be_put_down_says_so(runtime: Runtime) -> None:
     class Outer(Flow[dict[str, Any]]):
         @start()
         def inside(self) -> Any:

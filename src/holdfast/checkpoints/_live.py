@@ -88,8 +88,3 @@ class DocumentTree(RecordedTree):
 
     async def document(self) -> Document:
         return self._document
-
-
-def is_speaker(event: BaseEvent) -> bool:
-    """Whether an event names who it comes from."""
-    return event.source_type is not None and event.source_id is not None

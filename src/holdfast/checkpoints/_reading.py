@@ -13,7 +13,7 @@ from msgspec import Struct
 from holdfast.checkpoints._blobs import BlobReader
 from holdfast.checkpoints._document import Document, decode_document
 from holdfast.checkpoints._export import export_checkpoint
-from holdfast.checkpoints._live import DocumentTree, is_speaker
+from holdfast.checkpoints._live import DocumentTree
 from holdfast.checkpoints._rows import event_of
 from holdfast.checkpoints._source import Where
 from holdfast.errors import StorageError
@@ -52,8 +52,8 @@ async def _state_of(document: Document) -> RuntimeState:
         event = event_of(await blobs.resolve_row(row), root, previous)
         previous = row.event_id
         state.record(event)
-        if is_speaker(event):
-            entity = RecordedEntity(str(event.source_id), str(event.source_type), event.source_name or "")
+        if event.source_type is not None and event.source_id is not None:
+            entity = RecordedEntity(event.source_id, event.source_type, event.source_name or "")
             state.register(entity, root)
     state.keep_tree(root, DocumentTree(document))
     return state

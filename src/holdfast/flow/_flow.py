@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_arg
 
 import msgspec
 
-from holdfast.checkpoints import CheckpointConfig, Restored, Where
+from holdfast.checkpoints import CheckpointConfig, Where
 from holdfast.context import current_run_id
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
@@ -269,8 +269,7 @@ class Flow(Generic[S]):
         imported it; nothing is imported here. `options` are the class's own arguments. Until it runs, asterisks stand for the
         secrets of its state. Raises StorageError if there is no such checkpoint.
         """
-        flow, _ = cls._recorded(where, checkpoint, runtime, options)
-        return flow
+        return cls._recorded(where, checkpoint, runtime, options)
 
     @classmethod
     def fork(
@@ -289,7 +288,7 @@ class Flow(Generic[S]):
         and runs it; without a name the branch is given one. Any run can be forked, a completed one too. Raises StorageError if
         there is no such checkpoint; so does `kickoff()` if the run has a branch of that name.
         """
-        flow, _ = cls._recorded(where, checkpoint, runtime, options)
+        flow = cls._recorded(where, checkpoint, runtime, options)
         assert flow._next is not None
         flow._next = msgspec.structs.replace(flow._next, branch=branch, edits=dict(state or {}))
         flow._kickoff().edit(state or {})
@@ -338,7 +337,7 @@ class Flow(Generic[S]):
     @classmethod
     def _recorded(
         cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any, options: dict[str, Any]
-    ) -> tuple[Self, Restored]:
+    ) -> Self:
         config, runtime = checkpoint or CheckpointConfig(), runtime or DefaultRuntime.get()
         restored, found = find_recorded(runtime, config, where)
         flow = class_of(cls, restored)(checkpoint=config, runtime=runtime, **options)
@@ -348,7 +347,7 @@ class Flow(Generic[S]):
         flow.put_down(run_id, (*questions_of(restored), *secrets))
         flow._latest = Kickoff(flow, flow._next, None)
         flow._latest.show(restored, runtime)
-        return flow, restored
+        return flow
 
     @classmethod
     def is_runnable(cls) -> bool:
