@@ -37,6 +37,8 @@ class Journalling(Struct, frozen=True):
     tell: Tell
     wants: Callable[[type[BaseEvent]], bool]
     log_type: type[RunLog] = RunLog
+    kind: str = "flow"
+    """of what is run"""
 
     @property
     def store(self) -> JournalStore:
@@ -148,4 +150,4 @@ class Journalling(Struct, frozen=True):
 
     def _info(self, run_id: str, graph: Graph, made_by: str, now: int, inputs: tuple[str, ...]) -> RunInfo:
         definition = msgspec.json.encode(Definition(Owner.this_process(), graph, made_by, inputs))
-        return RunInfo(run_id, "flow", graph.name, "running", 0, graph.fingerprint, now, now, definition=definition)
+        return RunInfo(run_id, self.kind, graph.name, "running", 0, graph.fingerprint, now, now, definition=definition)

@@ -15,20 +15,29 @@ from holdfast.context import current_run_id
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.events.families.flow import FlowPlotEvent
-from holdfast.flow._asking import Asking
 from holdfast.flow._compile import FlowShape, compile_flow
 from holdfast.flow._decorators import NOTE
-from holdfast.flow._durable import Plan, made_by_of
-from holdfast.flow._human import HumanFeedbackResult
-from holdfast.flow._kickoff import Kickoff
-from holdfast.flow._launch import alaunch, alaunch_stream, launch, launch_stream
-from holdfast.flow._recorded import answer_to, class_of, find_recorded, questions_of
-from holdfast.flow._secrets import missing_secrets
-from holdfast.flow._state import with_id
+from holdfast.flow._front import FlowFront, made_by_of
+from holdfast.flow._recorded import class_of
 from holdfast.graph import Graph, to_html, to_mermaid, to_svg
-from holdfast.human import ConsoleProvider
+from holdfast.human import ConsoleProvider, HumanFeedbackResult
 from holdfast.ids import new_id
-from holdfast.ports import DefaultRuntime, HumanProvider, HumanRequest
+from holdfast.kickoff import (
+    Asking,
+    Budget,
+    Kickoff,
+    Plan,
+    alaunch,
+    alaunch_stream,
+    answer_to,
+    find_recorded,
+    launch,
+    launch_stream,
+    missing_secrets,
+    questions_of,
+    with_id,
+)
+from holdfast.ports import DefaultRuntime, HumanProvider, HumanRequest, Usage
 
 S = TypeVar("S")
 
@@ -41,7 +50,7 @@ class Flow(Generic[S]):
 
     Arguments: `initial_state`, a class or an example that is copied; `name`, else that of the class; `runtime`, else the default
     one; `checkpoint`, where its runs are written down so that they can be taken up again (True: the project's own store; None:
-    nowhere); `human`, who is asked (the terminal, unless something else is given).
+    nowhere); `human`, who is asked (the terminal, unless something else is given); `budget`, what each run may use.
     """
 
     initial_state: ClassVar[Any] = None
@@ -76,6 +85,7 @@ class Flow(Generic[S]):
         checkpoint: CheckpointConfig | bool | None = None,
         human: HumanProvider | None = None,
         stream: bool | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.flow_id = new_id()
         self.name = name or type(self).__name__
@@ -89,6 +99,8 @@ class Flow(Generic[S]):
         """Where its runs are written down, if they are; `True` means the project's own store."""
         self.human: HumanProvider = human or ConsoleProvider()
         """Who is asked by `ask` and `@human_feedback`."""
+        self.budget = budget
+        """What each run of it may use, with the agents and crews inside it."""
         if stream is not None:
             self.stream = stream
         self._live: dict[str, Kickoff] = {}
@@ -162,6 +174,11 @@ class Flow(Generic[S]):
         return self._kickoff().counts()
 
     @property
+    def usage(self) -> Usage:
+        """What the model calls of the latest run used, once it is over."""
+        return self._kickoff().usage
+
+    @property
     def human_feedback_history(self) -> list[HumanFeedbackResult]:
         """What people said in the latest run, oldest first; the last hundred."""
         return list(self._kickoff().feedback)
@@ -187,7 +204,7 @@ class Flow(Generic[S]):
         """The kickoff that this code belongs to; outside any, the latest."""
         found = self._live.get(current_run_id() or "") or self._latest
         if found is None:
-            found = self._latest = Kickoff(self, Plan(), None)
+            found = self._latest = Kickoff(FlowFront(self), Plan(), None)
         return found
 
     def keep_kickoff(self, run_id: str, kickoff: Kickoff) -> None:
@@ -224,7 +241,7 @@ class Flow(Generic[S]):
                 "kickoff() inside an async step would block the loop of its own run; use `await akickoff()`"
             )
         begin = launch_stream if self._streams(stream) else launch
-        return begin(self, runtime, self._planned(inputs, from_checkpoint))
+        return begin(FlowFront(self), runtime, self._planned(inputs, from_checkpoint))
 
     async def akickoff(
         self,
@@ -235,7 +252,9 @@ class Flow(Generic[S]):
     ) -> Any:
         """`kickoff` for coroutines: `stream = await flow.akickoff(stream=True)`, then `async for frame in stream`."""
         begin = alaunch_stream if self._streams(stream) else alaunch
-        return await begin(self, self._runtime or DefaultRuntime.get(), self._planned(inputs, from_checkpoint))
+        return await begin(
+            FlowFront(self), self._runtime or DefaultRuntime.get(), self._planned(inputs, from_checkpoint)
+        )
 
     def _streams(self, asked: bool | None) -> bool:
         return self.stream is True if asked is None else asked  # a method may have that name
@@ -345,7 +364,7 @@ class Flow(Generic[S]):
         run_id = restored.info.root_run_id
         secrets = missing_secrets(restored.state, run_id, flow.name, config.secrets)
         flow.put_down(run_id, (*questions_of(restored), *secrets))
-        flow._latest = Kickoff(flow, flow._next, None)
+        flow._latest = Kickoff(FlowFront(flow), flow._next, None)
         flow._latest.show(restored, runtime)
         return flow
 

@@ -19,6 +19,10 @@ class Source(Struct, frozen=True, tag="source"):
     label: str
 
 
+BEGINNING = "▷"
+"""The label that arrives when a run begins: for steps that also run later."""
+
+
 def route_label(route: str) -> str:
     """The label of a route. No step's name looks like it, so a route may be called like a step."""
     return f"→{route}"
@@ -100,6 +104,8 @@ class Graph(Struct, frozen=True, dict=True):
     nodes: tuple[Node, ...]
     max_calls: int = 100
     """how often one step may run in one run, so that a loop that never ends is noticed"""
+    keeps_results: bool = False
+    """whether every result may be needed until the run ends, not only by what it triggers"""
     wiring: tuple[Wiring, ...] = ()
     """for every step what it takes from others, if data drives the steps and not triggers (which are then only drawn)"""
 

@@ -6,24 +6,24 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import RunFailedError
-from holdfast.flow._durable import Opening, Plan, open_inside, open_journal, open_recorded, waited_for
-from holdfast.flow._kickoff import Kickoff
+from holdfast.kickoff._kickoff import Kickoff
+from holdfast.kickoff._opening import Opening, Plan, open_inside, open_journal, open_recorded, waited_for
 from holdfast.streaming import RunStream, start_apart, start_here
 
 if TYPE_CHECKING:
-    from holdfast.flow._flow import Flow
+    from holdfast.kickoff._front import Front
 
 
-def launch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
-    """Run a flow as planned, from plain code."""
+def launch(front: Front, runtime: Any, plan: Plan) -> Any:
+    """Run it as planned, from plain code."""
     opening = _opened_inside(runtime)
-    if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
+    if opening is None and (opener := _opener(front, runtime, plan)) is not None:
         opening = waited_for(runtime, opener)
-    kickoff = Kickoff(flow, plan, opening)
+    kickoff = Kickoff(front, plan, opening)
     if kickoff.is_over:
         return kickoff.recall()
     try:
-        return runtime.run(kickoff.run_blocking, **_options(flow, opening))
+        return runtime.run(kickoff.run_blocking, **_options(front, opening))
     except RunFailedError as error:
         raise _cause(error) from _cause(error).__cause__
     finally:
@@ -31,17 +31,17 @@ def launch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
             waited_for(runtime, left.log.close())
 
 
-async def alaunch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
+async def alaunch(front: Front, runtime: Any, plan: Plan) -> Any:
     """`launch` for coroutines."""
     opening = _opened_inside(runtime)
-    if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
+    if opening is None and (opener := _opener(front, runtime, plan)) is not None:
         opening = await opener
-    kickoff = Kickoff(flow, plan, opening)
+    kickoff = Kickoff(front, plan, opening)
     if kickoff.is_over:
         return kickoff.recall()
-    body = kickoff.run_async if flow.compiled().awaited else kickoff.run_blocking  # one thread from end to end
+    body = kickoff.run_async if front.is_async else kickoff.run_blocking  # one thread from end to end
     try:
-        return await runtime.arun(body, **_options(flow, opening))
+        return await runtime.arun(body, **_options(front, opening))
     except RunFailedError as error:
         raise _cause(error) from _cause(error).__cause__
     finally:
@@ -49,26 +49,26 @@ async def alaunch(flow: Flow[Any], runtime: Any, plan: Plan) -> Any:
             await left.log.close()
 
 
-def launch_stream(flow: Flow[Any], runtime: Any, plan: Plan) -> RunStream:
-    """Start a flow as planned on the runtime's own loop, and stream it to plain code."""
+def launch_stream(front: Front, runtime: Any, plan: Plan) -> RunStream:
+    """Start it as planned on the runtime's own loop, and stream it to plain code."""
     opening = _opened_inside(runtime)
-    if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
+    if opening is None and (opener := _opener(front, runtime, plan)) is not None:
         opening = waited_for(runtime, opener)
     try:
-        return _stream(start_apart, flow, runtime, plan, opening)
+        return _stream(start_apart, front, runtime, plan, opening)
     except BaseException:
         if (left := _left_open(opening)) is not None:
             waited_for(runtime, left.log.close())
         raise
 
 
-async def alaunch_stream(flow: Flow[Any], runtime: Any, plan: Plan) -> RunStream:
-    """Start a flow as planned on the running loop, and stream it."""
+async def alaunch_stream(front: Front, runtime: Any, plan: Plan) -> RunStream:
+    """Start it as planned on the running loop, and stream it."""
     opening = _opened_inside(runtime)
-    if opening is None and (opener := _opener(flow, runtime, plan)) is not None:
+    if opening is None and (opener := _opener(front, runtime, plan)) is not None:
         opening = await opener
     try:
-        return _stream(start_here, flow, runtime, plan, opening)
+        return _stream(start_here, front, runtime, plan, opening)
     except BaseException:
         if (left := _left_open(opening)) is not None:
             await left.log.close()
@@ -76,9 +76,9 @@ async def alaunch_stream(flow: Flow[Any], runtime: Any, plan: Plan) -> RunStream
 
 
 def _stream(
-    begin: Callable[..., RunStream], flow: Flow[Any], runtime: Any, plan: Plan, opening: Opening | None
+    begin: Callable[..., RunStream], front: Front, runtime: Any, plan: Plan, opening: Opening | None
 ) -> RunStream:
-    kickoff = Kickoff(flow, plan, opening)
+    kickoff = Kickoff(front, plan, opening)
     if kickoff.is_over:
         return RunStream.over(kickoff.recall())
 
@@ -86,21 +86,21 @@ def _stream(
         if (left := _left_open(opening)) is not None:  # its end could not be stored
             runtime.loop_thread.submit(left.log.close())
 
-    body = kickoff.run_async if flow.compiled().awaited else kickoff.run_blocking
-    return begin(runtime, body, ended=ended, **_options(flow, opening))
+    body = kickoff.run_async if front.is_async else kickoff.run_blocking
+    return begin(runtime, body, ended=ended, **_options(front, opening))
 
 
-def _opener(flow: Flow[Any], runtime: Any, plan: Plan) -> Coroutine[Any, Any, Opening] | None:
+def _opener(front: Front, runtime: Any, plan: Plan) -> Coroutine[Any, Any, Opening] | None:
     """What opens the journal of a run that is at the top of its tree, if it has one."""
-    if (config := plan.config or flow.checkpoint) is not None:
-        return open_journal(flow, config, runtime, plan)
-    if (runtime.event_bus.is_recording or flow.compiled().asks) and runtime.current_run() is None:
-        return open_recorded(flow, runtime, plan)
+    if (config := plan.config or front.checkpoint) is not None:
+        return open_journal(front, config, runtime, plan)
+    if (runtime.event_bus.is_recording or front.may_ask) and runtime.current_run() is None:
+        return open_recorded(front, runtime, plan)
     return None
 
 
 def _opened_inside(runtime: Any) -> Opening | None:
-    """What a flow inside a run that is written down begins with, whatever its own settings say."""
+    """What a kickoff inside a run that is written down begins with, whatever its own settings say."""
     parent = runtime.current_run()
     return open_inside(parent, runtime) if parent is not None else None
 
@@ -110,9 +110,9 @@ def _left_open(opening: Opening | None) -> Opening | None:
     return opening if opening is not None and not opening.is_inner and not opening.log.is_closed else None
 
 
-def _options(flow: Flow[Any], opening: Opening | None) -> dict[str, Any]:
+def _options(front: Front, opening: Opening | None) -> dict[str, Any]:
     """How the runtime is to start the run."""
-    options: dict[str, Any] = {"name": flow.name, "entity": flow}
+    options: dict[str, Any] = {"name": front.name, "entity": front.entity}
     if opening is None:
         return options
     options |= {"resume": opening.ref, "run_id": opening.run_id}
