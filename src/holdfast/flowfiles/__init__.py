@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.flowfiles._expressions import CompiledExpression, compile_expression
+from holdfast.flowfiles._findings import Finding
 from holdfast.flowfiles._model import (
     NEVER_RETRIED,
     Action,
@@ -44,12 +46,15 @@ from holdfast.flowfiles._model import (
     WhenInput,
     kind_of,
 )
+from holdfast.flowfiles._templates import CompiledTemplate, compile_template, read_path
 
 __all__ = [
     "NEVER_RETRIED",
     "Action",
     "AgentCall",
     "Cache",
+    "CompiledExpression",
+    "CompiledTemplate",
     "ErrorCategory",
     "Executor",
     "ExitRule",
@@ -59,6 +64,7 @@ __all__ = [
     "Fallback",
     "Field",
     "FieldType",
+    "Finding",
     "FlowFile",
     "ForEach",
     "Idempotency",
@@ -85,5 +91,8 @@ __all__ = [
     "When",
     "WhenExpression",
     "WhenInput",
+    "compile_expression",
+    "compile_template",
     "kind_of",
+    "read_path",
 ]
