@@ -126,6 +126,9 @@ class Fold:
             run.opened_by = event.event_id
         elif isinstance(fact, Completed):
             self._complete(run, f"{fact.step}#{fact.number}", event)
+        elif isinstance(fact, Failed) and run.graph.wiring:  # a rule may let others take that it failed
+            key = f"{fact.step}#{fact.number}"
+            run.results[key], run.event_ids[key] = result_of(event), event.event_id
         elif isinstance(fact, Failed) and failure_label(fact.step) in run.graph.listeners:
             key = failure_key(f"{fact.step}#{fact.number}")
             error_type, _, error = fact.error.partition(": ")

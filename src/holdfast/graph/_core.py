@@ -26,7 +26,6 @@ from holdfast.graph._model import (
     labels_of,
     route_label,
 )
-
 from holdfast.graph._state import (
     Cancel,
     Command,

@@ -104,7 +104,9 @@ class Outlook:
         for need in self.shape.wired[step].needs:
             used = ""
             for origin in need.origins:
-                used = self._brought_back(origin.step, origin.loop) if origin.loop else self.current.get(origin.step, "")
+                used = (
+                    self._brought_back(origin.step, origin.loop) if origin.loop else self.current.get(origin.step, "")
+                )
                 if used:
                     break
             if not used and not self._can_do_without(need.optional, need.resolved, need.ahead):
@@ -280,18 +282,19 @@ def _begin(graph: Graph, state: GraphState) -> GraphState:
     if not state.begun:
         return replace(state, begun=True)
     data = state.data or DataState()
-    failed = {execution.step for execution in state.halted.values() if execution.tries < 0}
-    stopped = [e for e in (*state.halted.values(), *state.running.values()) if e.step not in failed]
+    stopped = [*state.halted.values(), *state.running.values()]
     unsure = {e.step: Hold(e.key, True, UNSURE) for e in stopped if _is_once(graph, e)}
-    again = {e.key: replace(e, not_before_us=0) for e in stopped if e.step not in unsure and e.step in graph.by_name}
+    cut_off = [e for e in stopped if e.step not in unsure]
+    again = {e.key: e for e in (*cut_off, *state.waiting.values()) if e.step in graph.by_name}
     data = replace(
         data,
         again={**data.again, **again},
         held={**data.held, **unsure},
-        forced=data.forced | {step for step in failed if step in graph.by_name},
+        forced=data.forced | {step for step in data.broken if step in graph.by_name},
+        broken=frozenset(),
         failure=None,
     )
-    return replace(state, running={}, halted={}, errors=(), data=data)
+    return replace(state, running={}, waiting={}, halted={}, errors=(), data=data)
 
 
 UNSURE = "its process ended while it ran, and it must not run twice: see how far it came, then resume to run it again"
@@ -306,7 +309,15 @@ def _start(graph: Graph, state: GraphState, data: DataState, fact: Started) -> G
     key = f"{fact.step}#{fact.number}"
     if key in state.running:
         return state
-    execution = Execution(fact.step, fact.number, uses=fact.uses, tries=fact.tries, fallback=fact.fallback)
+    before = data.again.get(key) or state.waiting.get(key)
+    execution = Execution(
+        fact.step,
+        fact.number,
+        uses=fact.uses,
+        tries=fact.tries,
+        fallback=fact.fallback,
+        until_us=before.until_us if before is not None else None,
+    )
     step = {fact.step}
     data = replace(
         data,
@@ -325,7 +336,9 @@ def _start(graph: Graph, state: GraphState, data: DataState, fact: Started) -> G
     )
 
 
-def _end(graph: Graph, state: GraphState, data: DataState, fact: Completed | Failed | Cancelled | Waiting) -> GraphState:
+def _end(
+    graph: Graph, state: GraphState, data: DataState, fact: Completed | Failed | Cancelled | Waiting
+) -> GraphState:
     key = f"{fact.step}#{fact.number}"
     execution = state.running.get(key) or state.waiting.get(key)
     if execution is None:
@@ -333,7 +346,7 @@ def _end(graph: Graph, state: GraphState, data: DataState, fact: Completed | Fai
     waited = key in state.waiting
     state = replace(state, running=_without(state.running, key), waiting=_without(state.waiting, key))
     if isinstance(fact, Waiting):
-        return replace(state, waiting={**state.waiting, key: execution})
+        return replace(state, waiting={**state.waiting, key: replace(execution, until_us=fact.until_us)})
     if isinstance(fact, Cancelled):
         # one that waited is out of date, or ends with the run: it asks again if it is still wanted
         outdated = waited and not state.errors
@@ -348,18 +361,16 @@ def _fail(
 ) -> GraphState:
     key, step = execution.key, execution.step
     if verdict.action == "retry":
-        again = replace(execution, tries=execution.tries + 1, not_before_us=verdict.not_before_us)
+        again = replace(execution, tries=execution.tries + 1, not_before_us=verdict.not_before_us, until_us=None)
         return replace(state, data=replace(data, again={**data.again, key: again}))
     if verdict.action == "fallback":
-        again = replace(execution, tries=0, fallback=True)
+        again = replace(execution, tries=0, fallback=True, until_us=None)
         return replace(state, data=replace(data, again={**data.again, key: again}))
     if verdict.action == "continue":
         without = {"available": _without(data.available, step), "excused": data.excused | {step}}
         return replace(state, data=replace(data, **without))
     if verdict.action == "fail":
-        failure = data.failure or Failure(verdict.reason or "step_failed", step, verdict.rule)
-        halted = {**state.halted, key: replace(execution, tries=-1)}
-        return replace(state, errors=(*state.errors, error), halted=halted, data=replace(data, failure=failure))
+        return _break(state, data, error, Failure(verdict.reason or "step_failed", step, verdict.rule))
     return _conclude(graph, state, data, execution, verdict, failed=True)
 
 
@@ -380,11 +391,15 @@ def _conclude(
         held = {**data.held, step: Hold(key, failed, verdict.reason, verdict.rule)}
         return replace(state, data=replace(data, held=held))
     if verdict.action == "abandon":
-        failure = data.failure or Failure("abandoned", step, verdict.rule)
         error = f"abandoned at step {step} by rule {verdict.rule}" + (f": {verdict.reason}" if verdict.reason else "")
-        halted = {**state.halted, key: replace(execution, tries=-1)}
-        return replace(state, errors=(*state.errors, error), halted=halted, data=replace(data, failure=failure))
+        return _break(state, data, error, Failure("abandoned", step, verdict.rule))
     return replace(state, data=replace(data, available={**data.available, step: key}))
+
+
+def _break(state: GraphState, data: DataState, error: str, failure: Failure) -> GraphState:
+    """The run fails; what it says is the first reason there was."""
+    data = replace(data, failure=data.failure or failure, broken=data.broken | {failure.step})
+    return replace(state, errors=(*state.errors, error), data=data)
 
 
 def _kept(data: DataState, used: dict[str, tuple[str, ...]], new: str) -> dict[str, tuple[str, ...]]:

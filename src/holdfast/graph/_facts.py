@@ -81,6 +81,8 @@ class Waiting(Struct, frozen=True, tag="waiting"):
 
     step: str
     number: int
+    until_us: int | None = None
+    """when it goes on by itself; None for never"""
 
 
 class Skipped(Struct, frozen=True, tag="skipped"):
@@ -105,6 +107,4 @@ class Rerun(Struct, frozen=True, tag="rerun"):
     step: str
 
 
-Fact: TypeAlias = (
-    Began | Started | Completed | Failed | Cancelled | Waiting | Skipped | Paused | Resumed | Rerun
-)
+Fact: TypeAlias = Began | Started | Completed | Failed | Cancelled | Waiting | Skipped | Paused | Resumed | Rerun

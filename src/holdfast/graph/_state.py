@@ -23,6 +23,8 @@ class Execution(Struct, frozen=True):
     fallback: bool = False
     """whether what stands in for the step is to run"""
     not_before_us: int = 0
+    until_us: int | None = None
+    """when it goes on by itself, if it waits or has waited"""
 
     @property
     def key(self) -> str:
@@ -87,6 +89,8 @@ class DataState(Struct, frozen=True):
     """executions that are to be run once more: tried again, or cut off by the end of a process"""
     held: dict[str, Hold] = {}
     """steps at whose end a rule paused the run"""
+    broken: frozenset[str] = frozenset()
+    """steps whose end fails the run: a resume runs them anew"""
     paused: str | None = None
     """why somebody paused the run; None if nobody did"""
     failure: Failure | None = None

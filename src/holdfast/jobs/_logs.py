@@ -1,0 +1,48 @@
+"""A job's live output, as lines for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.events._base import BaseEvent
+from holdfast.events.families.llm import LLMStreamChunkEvent, LLMThinkingChunkEvent
+from holdfast.events.families.step import (
+    StepCompletedEvent,
+    StepFailedEvent,
+    StepOutputChunkEvent,
+    StepSkippedEvent,
+    StepStartedEvent,
+    StepWaitingEvent,
+)
+from holdfast.ports import JobControl, LogLine
+from holdfast.runs import Run
+
+_STEPS: dict[type[BaseEvent], str] = {
+    StepStartedEvent: "started",
+    StepCompletedEvent: "completed",
+    StepFailedEvent: "failed",
+    StepSkippedEvent: "skipped",
+    StepWaitingEvent: "waiting",
+}
+
+
+def pass_on_logs(run: Run, control: JobControl, job_id: str) -> None:
+    """Have a job's control told what its steps write and do, until it ends."""
+
+    @run.on(StepOutputChunkEvent)
+    def output(source: Any, event: StepOutputChunkEvent) -> None:
+        channel: Any = event.stream
+        control.log(LogLine(event.at_us, event.name, channel, event.chunk, event.attempt))
+
+    @run.on(LLMStreamChunkEvent, LLMThinkingChunkEvent)
+    def text(source: Any, event: Any) -> None:
+        channel: Any = "text" if isinstance(event, LLMStreamChunkEvent) else "thinking"
+        control.log(LogLine(event.at_us, event.task_name or "", channel, event.chunk))
+
+    @run.on(*_STEPS)
+    def step(source: Any, event: Any) -> None:
+        if event.step:
+            said = getattr(event, "error", "") or getattr(event, "reason", "")
+            line = _STEPS[type(event)] + (f": {said}" if said else "")
+            channel: Any = "human" if isinstance(event, StepWaitingEvent) else "step"
+            control.log(LogLine(event.at_us, event.name, channel, line, getattr(event, "attempt", 1)))
