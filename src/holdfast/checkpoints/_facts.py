@@ -131,6 +131,10 @@ def _verdict(event: Any) -> Verdict | None:
     return msgspec.convert(told, Verdict) if told else None
 
 
+def _waiting(event: Any) -> Fact:
+    return Waiting(*step_key(event), getattr(event, "until_us", None), getattr(event, "since_us", None))
+
+
 def _started(event: Any) -> Fact:
     if not isinstance(event, StepStartedEvent):
         return Started(*step_key(event))
@@ -142,7 +146,7 @@ _FACTS: dict[type[BaseEvent], Callable[[Any], Fact]] = {
     **dict.fromkeys(COMPLETED, _completed),
     **dict.fromkeys(_FAILED, _failed),
     **dict.fromkeys(_CANCELLED, lambda event: Cancelled(*step_key(event))),
-    **dict.fromkeys(_PAUSED, lambda event: Waiting(*step_key(event), getattr(event, "until_us", None))),
+    **dict.fromkeys(_PAUSED, _waiting),
 }
 _BEGAN = Opener | CheckpointRestoredEvent
 _REQUESTS: dict[type[BaseEvent], Callable[[Any], Fact | None]] = {

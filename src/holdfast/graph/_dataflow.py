@@ -317,6 +317,7 @@ def _start(graph: Graph, state: GraphState, data: DataState, fact: Started) -> G
         tries=fact.tries,
         fallback=fact.fallback,
         until_us=before.until_us if before is not None else None,
+        since_us=before.since_us if before is not None else None,
     )
     step = {fact.step}
     data = replace(
@@ -346,7 +347,8 @@ def _end(
     waited = key in state.waiting
     state = replace(state, running=_without(state.running, key), waiting=_without(state.waiting, key))
     if isinstance(fact, Waiting):
-        return replace(state, waiting={**state.waiting, key: replace(execution, until_us=fact.until_us)})
+        waiting = replace(execution, until_us=fact.until_us, since_us=execution.since_us or fact.since_us)
+        return replace(state, waiting={**state.waiting, key: waiting})
     if isinstance(fact, Cancelled):
         # one that waited is out of date, or ends with the run: it asks again if it is still wanted
         outdated = waited and not state.errors
@@ -361,10 +363,12 @@ def _fail(
 ) -> GraphState:
     key, step = execution.key, execution.step
     if verdict.action == "retry":
-        again = replace(execution, tries=execution.tries + 1, not_before_us=verdict.not_before_us, until_us=None)
+        again = replace(
+            execution, tries=execution.tries + 1, not_before_us=verdict.not_before_us, until_us=None, since_us=None
+        )
         return replace(state, data=replace(data, again={**data.again, key: again}))
     if verdict.action == "fallback":
-        again = replace(execution, tries=0, fallback=True, until_us=None)
+        again = replace(execution, tries=0, fallback=True, until_us=None, since_us=None)
         return replace(state, data=replace(data, again={**data.again, key: again}))
     if verdict.action == "continue":
         without = {"available": _without(data.available, step), "excused": data.excused | {step}}

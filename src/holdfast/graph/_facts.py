@@ -83,6 +83,8 @@ class Waiting(Struct, frozen=True, tag="waiting"):
     number: int
     until_us: int | None = None
     """when it goes on by itself; None for never"""
+    since_us: int | None = None
+    """since when it waits"""
 
 
 class Skipped(Struct, frozen=True, tag="skipped"):

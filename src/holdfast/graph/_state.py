@@ -25,6 +25,8 @@ class Execution(Struct, frozen=True):
     not_before_us: int = 0
     until_us: int | None = None
     """when it goes on by itself, if it waits or has waited"""
+    since_us: int | None = None
+    """since when it waits"""
 
     @property
     def key(self) -> str:

@@ -92,13 +92,12 @@ class Inputs:
             return bool(self._when.evaluate(bound))
         assert not isinstance(when, WhenExpression)
         value = bound.get(when.input)
-        tests = {
-            "eq": lambda: value == when.value,
-            "in": lambda: value in when.value,
-            "is_null": lambda: (value is None) == bool(when.value),
-            "is_present": lambda: (value is not None) == bool(when.value),
-        }
-        return bool(tests[when.test]())
+        if when.test == "eq":
+            return bool(value == when.value)
+        if when.test == "in":
+            return value in when.value
+        is_null = value is None
+        return is_null == bool(when.value) if when.test == "is_null" else is_null != bool(when.value)
 
 
 def _comes_back(sources: tuple[Source, ...]) -> bool:

@@ -45,6 +45,12 @@ class Call(Struct, frozen=True, eq=False):
         return self.clock.time_ns() // 1000
 
     @property
+    def deadline_us(self) -> int | None:
+        """When the time of a step that waits is up: its `timeout`, from when it began to wait."""
+        seconds = self.step.timeout_seconds
+        return None if seconds is None else (self.execution.since_us or self.now_us) + round(seconds * 1e6)
+
+    @property
     def idempotency_key(self) -> str:
         """The same however often this execution is tried, in whatever process."""
         return f"{self.run.id}/{self.execution.key}"

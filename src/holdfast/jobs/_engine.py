@@ -251,9 +251,12 @@ def _outcome(end: End, body: JobBody) -> JobOutcome:
         return JobOutcome(JobStatus.CANCELLED, end.reason)
     if end.status in (RunStatus.WAITING, RunStatus.PAUSED) and body.parked is not None:
         wait = body.parked
-        status = JobStatus.PAUSED if end.status is RunStatus.PAUSED else JobStatus.WAITING
-        reason = wait.held or (f"waits for {len(wait.asks)} answers" if wait.asks else "waits for a time")
-        return JobOutcome(status, reason, asks=wait.asks, wake_us=None if wait.held else wait.until_us)
+        if end.status is RunStatus.PAUSED:
+            return JobOutcome(JobStatus.PAUSED, wait.held, asks=wait.asks)
+        reason = (
+            f"waits for an answer to {', '.join(ask.step for ask in wait.asks)}" if wait.asks else "waits for a time"
+        )
+        return JobOutcome(JobStatus.WAITING, reason, asks=wait.asks, wake_us=wait.until_us)
     error = end.error
     if isinstance(error, JobFailedError):
         return JobOutcome(JobStatus.FAILED, _reason(str(error), error.reason, error.step, error.rule))

@@ -131,7 +131,8 @@ class JobProgram:
             masked(check_fields(step.outputs, outputs), secrets) if secrets else check_fields(step.outputs, outputs)
         )
         try:
-            size = len(encode_plain(kept := plain(outputs)))
+            kept: dict[str, Any] = plain(outputs)
+            size = len(encode_plain(kept))
         except NotStorableError as error:
             raise JobStepError(f"its outputs cannot be stored: {error}", category="output") from error
         most = self.scope.engine.output_cap
@@ -140,7 +141,7 @@ class JobProgram:
                 f"its outputs are {size:,} bytes, and may be {most:,}: write a file and give its path",
                 category="output",
             )
-        return kept if isinstance(kept, dict) else outputs
+        return kept
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
@@ -159,7 +160,9 @@ class JobProgram:
             wait = error.requests[0]  # type: ignore[union-attr]
             ask = msgspec.to_builtins(wait.asks[0]) if wait.asks else {}
             reason = wait.held or ("waits for an answer" if wait.asks else "waits for a time")
-            return StepWaitingEvent, self._about(fact, reason=reason, ask=ask, until_us=fact.until_us)
+            return StepWaitingEvent, self._about(
+                fact, reason=reason, ask=ask, until_us=fact.until_us, since_us=fact.since_us
+            )
         if isinstance(fact, Cancelled):
             return StepCancelledEvent, self._about(fact, reason=self._run.end_reason)
         raise TypeError(f"no event tells of {fact}")
@@ -179,8 +182,8 @@ _PLAIN = Verdict("advance")
 
 
 def _seconds(step: StepSpec) -> float | None:
-    """How long a step may take. An external step's time-out is how long it waits, which it sees to itself."""
-    if step.kind == "external":
+    """How long a step may take at one go. The time-out of a step that waits is how long it waits, which it sees to itself."""
+    if step.kind in ("external", "poll"):
         return None
     minutes = step.limits.max_duration_minutes
     bounds = [seconds for seconds in (step.timeout_seconds, minutes * 60 if minutes is not None else None) if seconds]

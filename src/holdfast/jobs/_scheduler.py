@@ -117,7 +117,7 @@ class JobScheduler(Scheduler):
         """While a job is paused nothing starts, at whatever depth a rule or someone paused it."""
         if not self.shared.paused or not any(isinstance(c, Start) for c in commands):
             return commands
-        rest = [command for command in commands if not isinstance(command, Start)]
+        rest: list[Command] = [command for command in commands if not isinstance(command, Start)]
         return rest or ([] if self.state.running else [Park()])
 
     def _act(self, request: Request) -> None:
@@ -259,7 +259,8 @@ class JobScheduler(Scheduler):
             wait: Any = outcome.error.requests[0]
             self.waits[execution.key] = wait
             self.shared.paused = self.shared.paused or bool(wait.held)
-            return replace(outcome, fact=replace(fact, until_us=wait.until_us))
+            since = execution.since_us or self._now_us()
+            return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
         if isinstance(fact, Completed):
             try:
                 return self._weigh_result(outcome, execution)
@@ -283,7 +284,7 @@ class JobScheduler(Scheduler):
             self.run.tell(ExitUnmatchedEvent, step=step.name, outcome="fail")
             return self._failed(error, execution, route_failure(step, _trouble(error), self._as_rules_see(execution)))
         self._tell_exit(verdict, execution)
-        return Outcome(replace(outcome.fact, verdict=verdict), outputs)  # type: ignore[arg-type]
+        return Outcome(replace(outcome.fact, verdict=verdict), outputs)
 
     def _weigh_error(self, error: BaseException, execution: Execution) -> Outcome:
         step = self.program.spec(execution.step)

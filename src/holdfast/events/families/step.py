@@ -98,6 +98,7 @@ class StepWaitingEvent(BaseEvent):
     """what it asks for: the id, the message and the form; empty if it only waits for a time"""
     until_us: int | None = None
     """when it goes on by itself; None for never"""
+    since_us: int | None = None
 
 
 class StepRerunRequestedEvent(BaseEvent):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -84,14 +84,14 @@ async def _until_end(call: Call, process: KeptProcess) -> Ran:
                 task.exception()
 
 
-def _check(readers: list[asyncio.Future[None]]) -> None:
+def _check(readers: Sequence[asyncio.Future[None]]) -> None:
     """Raises what went wrong with a pipe: too much came out of it."""
     for reader in readers:
         if reader.done():
             reader.result()
 
 
-async def _silence(readers: list[asyncio.Future[None]], out: _Collector, err: _Log) -> None:
+async def _silence(readers: Sequence[asyncio.Future[None]], out: _Collector, err: _Log) -> None:
     """Read what the first process wrote; whoever it left behind may hold the pipes open for ever."""
     while not all(reader.done() for reader in readers):
         before = out.size + err.size
