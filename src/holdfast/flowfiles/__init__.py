@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from holdfast.flowfiles._expressions import CompiledExpression, compile_expression
+from holdfast.flowfiles._fields import coerce
+from holdfast.flowfiles._find import find_flow
 from holdfast.flowfiles._findings import Finding
+from holdfast.flowfiles._load import check_flow, load_flow
 from holdfast.flowfiles._model import (
     NEVER_RETRIED,
     Action,
@@ -46,7 +49,21 @@ from holdfast.flowfiles._model import (
     WhenInput,
     kind_of,
 )
+from holdfast.flowfiles._order import may_follow, terminals, waits_for
+from holdfast.flowfiles._picture import to_graph
+from holdfast.flowfiles._plugins import ExecutorPlugin, Option, find_plugin, plugin_names
+from holdfast.flowfiles._schema import flow_schema, installed_schema
 from holdfast.flowfiles._templates import CompiledTemplate, compile_template, read_path
+from holdfast.flowfiles._tools import check_tools
+from holdfast.flowfiles._variables import (
+    Resolved,
+    local_config_path,
+    parse_assignments,
+    read_local_config,
+    read_secrets,
+    resolve_variables,
+    secret_variable,
+)
 
 __all__ = [
     "NEVER_RETRIED",
@@ -57,6 +74,7 @@ __all__ = [
     "CompiledTemplate",
     "ErrorCategory",
     "Executor",
+    "ExecutorPlugin",
     "ExitRule",
     "Expression",
     "Extension",
@@ -72,11 +90,13 @@ __all__ = [
     "JobSource",
     "Limits",
     "Llm",
+    "Option",
     "OutputField",
     "Permissions",
     "Poll",
     "Position",
     "PythonCall",
+    "Resolved",
     "ResourceRequest",
     "Retry",
     "Sandbox",
@@ -91,8 +111,27 @@ __all__ = [
     "When",
     "WhenExpression",
     "WhenInput",
+    "check_flow",
+    "check_tools",
+    "coerce",
     "compile_expression",
     "compile_template",
+    "find_flow",
+    "find_plugin",
+    "flow_schema",
+    "installed_schema",
     "kind_of",
+    "load_flow",
+    "local_config_path",
+    "may_follow",
+    "parse_assignments",
+    "plugin_names",
+    "read_local_config",
     "read_path",
+    "read_secrets",
+    "resolve_variables",
+    "secret_variable",
+    "terminals",
+    "to_graph",
+    "waits_for",
 ]

@@ -45,6 +45,18 @@ class CompiledExpression:
     def is_constant(self) -> bool:
         return not self.names
 
+    def fields_of(self, name: str) -> tuple[str, ...]:
+        """The fields of a name that it reads, as in `outputs.score`; not those it asks for with `get`."""
+        called = {id(node.func) for node in ast.walk(self._body) if isinstance(node, ast.Call)}
+        return tuple(
+            node.attr
+            for node in ast.walk(self._body)
+            if isinstance(node, ast.Attribute)
+            and id(node) not in called
+            and isinstance(node.value, ast.Name)
+            and node.value.id == name
+        )
+
     def evaluate(self, names: Mapping[str, Any]) -> Any:
         """Its value, as plain data.
 

@@ -421,6 +421,11 @@ class FlowFile(Struct, frozen=True, kw_only=True, dict=True):
     def by_name(self) -> dict[str, StepSpec]:
         return {step.name: step for step in self.steps}
 
+    @cached_property
+    def size(self) -> int:
+        """How many steps it has, those of sub-flows counted wherever they are used."""
+        return len(self.steps) + sum(step.executor.flow.size for step in self.steps if hasattr(step.executor, "flow"))
+
     @property
     def variables(self) -> tuple[Variable, ...]:
         """What `$job.NAME` may be: the inputs, then the settings."""

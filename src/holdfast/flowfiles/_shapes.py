@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from holdfast.errors import ExpressionError
@@ -83,15 +83,15 @@ class Number:
         self.label = " ".join((self._noun, " and ".join(bounds))).strip()
 
     _noun = "a number"
-    _types: tuple[type, ...] = (int, float)
+    _types: Any = (int, float)
 
     def read(self, node: Node, report: Report) -> Any:
         value: Any = node.value if isinstance(node, Scalar) else None
-        if isinstance(value, bool) or not isinstance(value, self._types) or not self._fits(value):
-            return wrong(node, self.label, report)
-        return value
+        return value if self._fits(value) else wrong(node, self.label, report)
 
-    def _fits(self, value: float) -> bool:
+    def _fits(self, value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, self._types):
+            return False
         return (
             math.isfinite(value)
             and (self.least is None or value >= self.least)
@@ -280,14 +280,14 @@ class Empty:
         return {"type": "null"}
 
 
-class Ref:
-    """A shape that is defined elsewhere, so that shapes may contain themselves."""
+class Deferred:
+    """A value that is kept as it stands, for a reader that knows more; its schema is defined elsewhere."""
 
-    def __init__(self, name: str, find: Callable[[], Shape], label: str) -> None:
-        self.name, self._find, self.label = name, find, label
+    def __init__(self, name: str, label: str) -> None:
+        self.name, self.label = name, label
 
     def read(self, node: Node, report: Report) -> Any:
-        return self._find().read(node, report)
+        return node
 
     def schema(self) -> Schema:
         return {"$ref": f"#/$defs/{self.name}"}
