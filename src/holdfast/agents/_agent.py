@@ -49,7 +49,7 @@ class Agent(Resumable):
     backstory: str = ""
     llm: str | Model | None = None
     """The model, by name (`"provider:model"`) or as an object; None for the one that HOLDFAST_MODEL names."""
-    tools: list[BaseTool] = []
+    tools: list[BaseTool] = Field(default_factory=list)
     settings: ModelSettings = Field(default_factory=ModelSettings)
     """How the model is to answer: temperature, length, thinking."""
     max_iter: int = Field(default=25, ge=1)

@@ -1,4 +1,4 @@
-"""Agents, tasks and crews as plain data and back: nothing that refers back is stored, restoring links by identity."""
+"""Agents as plain data and back."""
 
 from __future__ import annotations
 
