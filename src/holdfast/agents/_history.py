@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -45,15 +46,26 @@ class History:
 
     def __init__(self, first: Sequence[Message], results: Mapping[str, Any]) -> None:
         self._first = list(first)
-        self.results = dict(results)
+        self._results = dict(results)
+        self._messages: list[Message] | None = None
+
+    def add(self, key: str, result: Any) -> None:
+        """Take the result of an execution into account."""
+        self._results[key] = result
+        self._messages = None
 
     @property
     def turns(self) -> list[Turn]:
         """Every turn, oldest first."""
-        return list(_numbered(self.results, "think"))
+        return list(_numbered(self._results, "think"))
 
     def messages(self) -> list[Message]:
         """What the model is to be told next."""
+        if self._messages is None:
+            self._messages = self._all_said()
+        return list(self._messages)
+
+    def _all_said(self) -> list[Message]:
         condensed = self._condensed()
         said = list(self._first)
         if condensed is not None:
@@ -66,8 +78,9 @@ class History:
 
     def unsaid(self) -> list[Message]:
         """The messages that the model has not been told before."""
-        answered = [place for place, one in enumerate(self.messages()) if isinstance(one, AssistantMessage)]
-        return self.messages()[answered[-1] + 1 :] if answered else self.messages()
+        said = self.messages()
+        new = itertools.takewhile(lambda one: not isinstance(one, AssistantMessage), reversed(said))
+        return [*new][::-1]
 
     def to_condense(self) -> tuple[int, list[Message]]:
         """How many turns are to be put shorter, and what was said in those of them that were not before."""
@@ -80,11 +93,11 @@ class History:
         return upto, before + said if said else []
 
     def _condensed(self) -> Condensed | None:
-        return next(reversed(list(_numbered(self.results, "condense"))), None)
+        return next(reversed(list(_numbered(self._results, "condense"))), None)
 
     def _exchanges(self) -> list[list[Message]]:
         """What was said in each turn that has an answer: by the model, by its tools, and to it."""
-        tools = _numbered(self.results, "act")
+        tools = _numbered(self._results, "act")
         found: list[list[Message]] = []
         for turn in self.turns:
             if turn.overflowed:

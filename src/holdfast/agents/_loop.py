@@ -109,6 +109,7 @@ class AgentProgram:
         self._model = model
         self._ask = ModelCall(run, model)
         self._tools = Toolbox(work.tools)
+        self._specs = self._tools.specs
         self._host = ToolHost(
             run.host.threads, run.host.clock, ToolCache(), lambda name, thread: run.host.disown(run.id, name, thread)
         )
@@ -130,7 +131,7 @@ class AgentProgram:
             result = await self._condense(execution)
         else:
             result = await self._think(execution)
-        self.history.results[execution.key] = result
+        self.history.add(execution.key, result)
         return result
 
     def route(self, step: str, result: Any) -> str | None:
@@ -153,7 +154,7 @@ class AgentProgram:
         messages = self.history.messages()
         if is_last:
             messages.append(UserMessage(LAST_TURN))
-        specs = [] if is_last else self._tools.specs
+        specs = [] if is_last else self._specs
         try:
             reply = await self._ask.ask(self._call_id(execution), messages, specs, self._work.settings)
         except ContextLengthError:
@@ -246,7 +247,7 @@ class AgentProgram:
         if isinstance(fact, Started):
             said = self.history.messages()
             told = dump_messages(self.history.unsaid())
-            names = [spec.name for spec in self._tools.specs]
+            names = [spec.name for spec in self._specs]
             return LLMCallStartedEvent, about | {"new_messages": told, "message_count": len(said), "tools": names}
         if isinstance(fact, Completed):
             return LLMCallCompletedEvent, about | _told_reply(fact, result)
