@@ -34,6 +34,7 @@ class FlowFront:
     """Stands between a flow and its kickoffs, so that the names of what they need are not taken from its methods."""
 
     kind = "flow"
+    is_apart = False
 
     def __init__(self, flow: Flow[Any]) -> None:
         self.entity = flow
@@ -77,6 +78,9 @@ class FlowFront:
 
     def program(self, run: Run, asking: Asking, done: Mapping[str, Any]) -> FlowProgram:
         return FlowProgram(self.entity, self._shape, asking, done)
+
+    def stored(self, config: CheckpointConfig) -> dict[str, Any]:
+        return {}
 
     def outcome(self, results: Mapping[str, Any], last: Any) -> Any:
         return last

@@ -1,7 +1,7 @@
 """Kicking something off: what flows, crews and agents have in common between a call and its result.
 
-A `Front` says what is run and how its events are called. `launch` and its three sisters open a journal if there is one, start
-the run, drive the graph, and hand back the result, a stream, or a `Pending`.
+A `Front` says what is run and how its events are called; a `Starter` starts its kickoffs: opens a journal if there is one,
+starts the run, drives the graph, and hands back the result, a stream, or a `Pending`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from holdfast.kickoff._asking import Asking
 from holdfast.kickoff._budget import Budget, check_budgets, count_usage
 from holdfast.kickoff._front import Front, Moment, Saver
 from holdfast.kickoff._kickoff import Kickoff, Pending
-from holdfast.kickoff._launch import alaunch, alaunch_stream, launch, launch_stream
 from holdfast.kickoff._opening import Plan
-from holdfast.kickoff._recorded import answer_to, find_recorded, questions_of
-from holdfast.kickoff._secrets import missing_secrets
+from holdfast.kickoff._starter import Starter, checkpoint_config
 from holdfast.kickoff._state import FlowState, with_id
 
 __all__ = [
@@ -26,15 +24,9 @@ __all__ = [
     "Pending",
     "Plan",
     "Saver",
-    "alaunch",
-    "alaunch_stream",
-    "answer_to",
+    "Starter",
     "check_budgets",
+    "checkpoint_config",
     "count_usage",
-    "find_recorded",
-    "launch",
-    "launch_stream",
-    "missing_secrets",
-    "questions_of",
     "with_id",
 ]

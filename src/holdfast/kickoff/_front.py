@@ -92,6 +92,18 @@ class Front(Protocol):
         """A step's stored result with the type it had."""
         ...
 
+    def stored(self, config: CheckpointConfig) -> dict[str, Any]:
+        """What another process can make it again from, plain; empty if its class is enough.
+
+        Raises NotStorableError, naming the place, if the configuration wants that and it cannot be had.
+        """
+        ...
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it is not written down even inside a run that is."""
+        ...
+
     def outcome(self, results: Mapping[str, Any], last: Any) -> Any:
         """What a kickoff returns: made of the results by execution key, and of the one that came last."""
         ...

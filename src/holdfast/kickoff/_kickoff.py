@@ -60,6 +60,8 @@ class Kickoff:
         self.usage = Usage()
         """Of all model calls in it, once it is over."""
         self._meter: Meter | None = None
+        self.results: dict[str, Any] = {}
+        """By execution key, as far as they are still known; of a graph that keeps its results, all."""
         self._timer: Future[Any] | None = None
 
     @property
@@ -84,6 +86,7 @@ class Kickoff:
             for result in typed_results(self._front, restored.results).values()
             if isinstance(result, HumanFeedbackResult)
         ]
+        self.results = typed_results(self._front, restored.results)
         self._counts = lambda: dict(restored.graph.counts)
         self.run_id = restored.info.root_run_id
 
@@ -158,6 +161,7 @@ class Kickoff:
 
     def _let_go(self, run: Run, scheduler: Scheduler) -> None:
         """It is over: the state and the results are remembered, and nothing of the run."""
+        self.results = scheduler.results
         counts = dict(scheduler.state.counts)
         self._counts = lambda: dict(counts)
         if self._meter is not None:
@@ -223,7 +227,8 @@ class Kickoff:
             shadow = Shadow(known, append_only=growing_fields(type(state)))
         if self._saving is not None and (opening is None or opening.progress is None):
             state = self._saving.reload(state, self._plan.inputs)
-        state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
+        if opening is None or not opening.is_inner or opening.progress is None:  # else they were taken then
+            state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
         conflict = self._front.on_state_conflict
         give_up = self._log.give_up if isinstance(self._log, LooseLog) else None
         kept = {key: msgspec.convert(told["changes"], Changes) for key, told in self._conflicts().items()}

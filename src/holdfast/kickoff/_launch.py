@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def launch(front: Front, runtime: Any, plan: Plan) -> Any:
     """Run it as planned, from plain code."""
-    opening = _opened_inside(runtime)
+    opening = _opened_inside(front, runtime)
     if opening is None and (opener := _opener(front, runtime, plan)) is not None:
         opening = waited_for(runtime, opener)
     kickoff = Kickoff(front, plan, opening)
@@ -33,7 +33,7 @@ def launch(front: Front, runtime: Any, plan: Plan) -> Any:
 
 async def alaunch(front: Front, runtime: Any, plan: Plan) -> Any:
     """`launch` for coroutines."""
-    opening = _opened_inside(runtime)
+    opening = _opened_inside(front, runtime)
     if opening is None and (opener := _opener(front, runtime, plan)) is not None:
         opening = await opener
     kickoff = Kickoff(front, plan, opening)
@@ -51,7 +51,7 @@ async def alaunch(front: Front, runtime: Any, plan: Plan) -> Any:
 
 def launch_stream(front: Front, runtime: Any, plan: Plan) -> RunStream:
     """Start it as planned on the runtime's own loop, and stream it to plain code."""
-    opening = _opened_inside(runtime)
+    opening = _opened_inside(front, runtime)
     if opening is None and (opener := _opener(front, runtime, plan)) is not None:
         opening = waited_for(runtime, opener)
     try:
@@ -64,7 +64,7 @@ def launch_stream(front: Front, runtime: Any, plan: Plan) -> RunStream:
 
 async def alaunch_stream(front: Front, runtime: Any, plan: Plan) -> RunStream:
     """Start it as planned on the running loop, and stream it."""
-    opening = _opened_inside(runtime)
+    opening = _opened_inside(front, runtime)
     if opening is None and (opener := _opener(front, runtime, plan)) is not None:
         opening = await opener
     try:
@@ -99,9 +99,9 @@ def _opener(front: Front, runtime: Any, plan: Plan) -> Coroutine[Any, Any, Openi
     return None
 
 
-def _opened_inside(runtime: Any) -> Opening | None:
+def _opened_inside(front: Front, runtime: Any) -> Opening | None:
     """What a kickoff inside a run that is written down begins with, whatever its own settings say."""
-    parent = runtime.current_run()
+    parent = None if front.is_apart else runtime.current_run()
     return open_inside(parent, runtime) if parent is not None else None
 
 

@@ -93,6 +93,7 @@ async def open_journal(front: Front, config: CheckpointConfig, runtime: Any, pla
         lambda event_type, payload: bus.announce(front.entity, event_type, payload),
         bus.wants,
         kind=front.kind,
+        entity=front.stored(config),
     )
     made_by, graph = front.made_by, front.graph
     if source.checkpoint is None:

@@ -14,6 +14,7 @@ class LLMCallStartedEvent(BaseEvent):
 
     type: ClassVar[str] = "llm_call_started"
     opens: ClassVar[ScopeKind | None] = "llm"
+    unstored: ClassVar[frozenset[str]] = frozenset({"env", "new_messages"})  # stored with what brought them
 
     step: str = ""
     """of the agent's graph; empty outside one"""
