@@ -70,9 +70,9 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
         return dataflow.evolve(graph, state, fact)
     if isinstance(fact, Began):
         return _begin(graph, state)
-    if (
-        not isinstance(fact, Started | Completed | Failed | Cancelled | Waiting) or fact.step not in graph.by_name
-    ):  # an adopted change took it away
+    if not isinstance(fact, Started | Completed | Failed | Cancelled | Waiting):  # only wired steps know of it
+        return state
+    if fact.step not in graph.by_name:  # an adopted change took it away
         return state
     key = f"{fact.step}#{fact.number}"
     if isinstance(fact, Started):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Awaitable, Callable, Mapping
-from importlib.metadata import entry_points
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from holdfast.clock import Clock
 from holdfast.errors import AnswerPendingError, JobStepError
-from holdfast.flowfiles import Executor, StepSpec, kind_of
+from holdfast.flowfiles import Executor, StepSpec, find_plugin, kind_of
 from holdfast.graph import Execution
 from holdfast.jobs._meter import JobMeter
 from holdfast.jobs._scope import Scope, Wait
 from holdfast.ports import Ask
 from holdfast.runs import Run
-
-GROUP = "holdfast.executors"
 
 
 class Call(Struct, frozen=True, eq=False):
@@ -79,11 +77,17 @@ class Registry:
         """Raises JobStepError, category `configuration`, if nobody executes that."""
         kind = kind_of(executor)
         if kind not in self._known:
-            for entry in entry_points(group=GROUP, name=kind):
-                self._known[kind] = entry.load()
-        if kind not in self._known:
-            raise JobStepError(
-                f"there is no executor {kind!r}; install the package that brings it (entry point group {GROUP})",
-                category="configuration",
-            )
+            self._known[kind] = _installed(kind)
         return self._known[kind]
+
+
+def _installed(kind: str) -> Execute:
+    try:
+        plugin = find_plugin(kind)
+        if plugin is None:
+            raise ImportError(f"there is no executor {kind!r}; install the package that brings it")
+        module, _, name = plugin.run.partition(":")
+        found: Execute = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise JobStepError(str(error), category="configuration") from error
+    return found

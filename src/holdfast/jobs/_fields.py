@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from holdfast.errors import JobStepError
-from holdfast.flowfiles import Field
-
-_TRUE = frozenset({"true", "yes", "y", "on", "1"})
-_FALSE = frozenset({"false", "no", "n", "off", "0"})
+from holdfast.flowfiles import Field, coerce
 
 
 def check_fields(fields: tuple[Field, ...], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,30 +71,14 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def _meant(field: Field, value: Any) -> Any:
-    if not isinstance(value, str):
-        return str(value) if field.type in ("str", "text") and isinstance(value, int | float) else value
-    text = value.strip()
-    if field.type == "bool" and text.lower() in _TRUE | _FALSE:
-        return text.lower() in _TRUE
-    if field.type == "number":
-        return _number(text)
-    if field.type == "choice" and value not in field.options:
-        return next((option for option in field.options if str(option) == text), value)
-    if field.type in ("list", "object"):
-        try:
-            return msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            return value
-    return value
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    """What someone typed, as the field's type. Raises JobStepError."""
+    if isinstance(value, str) and field.type in ("list", "object"):
+        with suppress(msgspec.DecodeError):  # what it is then is said by `coerce`
+            value = msgspec.json.decode(value)
+    try:
+        return coerce(field, value)
+    except ValueError as error:
+        raise JobStepError(str(error), category="output") from error
 
 
 def _shown(value: Any) -> str:
