@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from holdfast.flowfiles import (
     Template,
     Variable,
     WhenExpression,
+    load_flow,
 )
 from holdfast.jobs import JobEngine, define, uses_of
 from holdfast.ports import Ask, Job, JobOutcome, JobRequest, JobStatus, LogLine
@@ -162,3 +164,10 @@ class Bench:
         await self.engine.aclose()
         await self.runtime.aclose()
         await self.store.aclose()
+
+
+def read(directory: Path, text: str, name: str = "test") -> FlowFile:
+    """A flow from YAML."""
+    path = directory / f"{name}.flow.yaml"
+    path.write_text(f"name: {name}\n{dedent(text)}", encoding="utf-8")
+    return load_flow(path)

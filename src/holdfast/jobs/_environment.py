@@ -18,11 +18,38 @@ ALL_BYTES = 512 * 1024
 """Values past this, together, are only in the file."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _REFUSED = frozenset(
-    (
-        "PATH HOME SHELL IFS ENV BASH_ENV CDPATH PS4 PROMPT_COMMAND SHELLOPTS BASHOPTS GLOBIGNORE TMPDIR USER LOGNAME "
-        "PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONINSPECT PERL5LIB PERL5OPT RUBYLIB RUBYOPT NODE_OPTIONS NODE_PATH "
-        "JAVA_TOOL_OPTIONS GCONV_PATH LOCPATH TZDIR HOSTALIASES"
-    ).split()
+    [
+        "PATH",
+        "HOME",
+        "SHELL",
+        "IFS",
+        "ENV",
+        "BASH_ENV",
+        "CDPATH",
+        "PS4",
+        "PROMPT_COMMAND",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "GLOBIGNORE",
+        "TMPDIR",
+        "USER",
+        "LOGNAME",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "PYTHONSTARTUP",
+        "PYTHONINSPECT",
+        "PERL5LIB",
+        "PERL5OPT",
+        "RUBYLIB",
+        "RUBYOPT",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "JAVA_TOOL_OPTIONS",
+        "GCONV_PATH",
+        "LOCPATH",
+        "TZDIR",
+        "HOSTALIASES",
+    ]
 )
 _REFUSED_BEGINNINGS = ("LD_", "DYLD_", "BASH_FUNC_", "HOLDFAST_", "STEPWISE_", "JOB_ENGINE_", "GIT_", "MALLOC_")
 

@@ -28,9 +28,9 @@ from holdfast.jobs._calls import Call
 from holdfast.jobs._categories import category_of
 from holdfast.jobs._compile import compile_flow
 from holdfast.jobs._fields import check_fields
+from holdfast.jobs._functions import find_function
 from holdfast.jobs._meter import JobMeter
 from holdfast.jobs._scope import Scope, masked
-from holdfast.jobs.executors._python import find_function
 from holdfast.runs import Run
 
 
