@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
+
+from holdfast.errors import ContextLengthError, JobStepError, ModelAuthError, ModelUnavailableError
+
+calls: Counter[str] = Counter()
+"""How often each step that says who it is has run."""
+going = asyncio.Event
+"""A gate that a test may close."""
 
 
 def echo(**given: Any) -> dict[str, Any]:
@@ -18,6 +26,16 @@ def add(n: int = 0, **given: Any) -> dict[str, int]:
     return {"n": n + 1}
 
 
+def count(who: str, **given: Any) -> dict[str, Any]:
+    """How often it was called so far, and with what."""
+    calls[who] += 1
+    return {"n": calls[who], **given}
+
+
+def join(**given: Any) -> dict[str, Any]:
+    return {"all": ",".join(str(value) for _, value in sorted(given.items()))}
+
+
 async def slow_echo(**given: Any) -> dict[str, Any]:
     await asyncio.sleep(0)
     return given
@@ -25,3 +43,31 @@ async def slow_echo(**given: Any) -> dict[str, Any]:
 
 def broken(**given: Any) -> None:
     raise ValueError("it broke")
+
+
+def fails_until(who: str, good: int, kind: str = "failed", **given: Any) -> dict[str, Any]:
+    """Fails with a kind of error until it was called so often."""
+    calls[who] += 1
+    if calls[who] >= good:
+        return {"n": calls[who]}
+    kinds: dict[str, Exception] = {
+        "transient": ModelUnavailableError("overloaded", model="m"),
+        "auth": ModelAuthError("no key", model="m"),
+        "context_length": ContextLengthError("too long", model="m"),
+        "failed": ValueError("it broke"),
+    }
+    raise kinds.get(kind) or JobStepError(f"{kind}!", category=kind)
+
+
+async def forever(**given: Any) -> None:
+    await asyncio.Event().wait()
+
+
+def list_of(n: int, **given: Any) -> dict[str, Any]:
+    return {"items": list(range(n))}
+
+
+def odd_breaks(item: int, **given: Any) -> dict[str, int]:
+    if item % 2:
+        raise ValueError(f"{item} is odd")
+    return {"double": item * 2}

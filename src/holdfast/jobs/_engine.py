@@ -42,7 +42,9 @@ from holdfast.runs import End, Run, RunEntity, RunRef, RunStatus
 
 OUTPUT_CAP = 5 * 1024 * 1024
 PEEK_SECONDS = 0.5
-"""How long a job that had ended already is given to say that someone wants it to go on."""
+"""How long it may take until it is known that someone wants a job that had ended to go on."""
+_PUT_DOWN = {RunStatus.PAUSED: PEEK_SECONDS, RunStatus.WAITING: 0.05}
+"""The same for a job that was put down; one that waits may have been woken by the clock alone."""
 
 
 class JobEngine:
@@ -118,8 +120,10 @@ class JobEngine:
         restored = await restore(store, job.id, graph)
         status = RunStatus(restored.info.status)
         ended = status.is_terminal and restored.is_begun
-        if ended and (status is not RunStatus.FAILED or not await inbox.peek(PEEK_SECONDS)):
+        if ended and (status is not RunStatus.FAILED or await inbox.peek(PEEK_SECONDS) not in ("retry", "rerun")):
             return await self._recalled(restored, status)
+        if status in _PUT_DOWN:
+            await inbox.peek(_PUT_DOWN[status])
         log, ref = await journalling.resume(restored, graph, made_by)
         return Opened(log, ref, restored if restored.is_begun else None)
 
@@ -148,6 +152,7 @@ class JobEngine:
         used = opened.restored.fold.root.usage if opened.restored is not None else Usage()
         meter = JobMeter(f"job {job.id}", flow.limits, used=used, is_job=True)
         body = JobBody(Scope(shared, flow, variables.values, meter), opened.beginning())
+        inbox.hand_over(body)
         try:
             run = self.runtime.start(
                 body.run,

@@ -27,11 +27,11 @@ class Inbox:
         self._pump: asyncio.Task[None] | None = None
         self._known: dict[str, JobRequest] = {}
 
-    async def peek(self, seconds: float) -> bool:
-        """Whether someone wants the job to go on: a request is waiting, or comes in a moment."""
-        self._next = asyncio.ensure_future(self.control.next_request())
+    async def peek(self, seconds: float) -> str:
+        """What is asked of the job, if that is waiting or comes in a moment; empty if nothing is."""
+        self._next = self._next or asyncio.ensure_future(self.control.next_request())
         await asyncio.wait({self._next}, timeout=seconds)
-        return self._next.done() and self._next.result().kind in ("retry", "rerun")
+        return self._next.result().kind if self._next.done() else ""
 
     def begin(self, run: Run, body: JobBody, shared: Shared) -> None:
         """Hand on what comes, from now on."""
@@ -43,13 +43,23 @@ class Inbox:
             self._next = task
             request = await task
             self._next = None
-            self._known[request.id] = request
-            told = msgspec.json.decode(request.data or b"{}")
+            told = self._note(request, body)
             if request.kind == "cancel":
                 run.cancel(str(told.get("reason") or "cancelled"))
-            else:
-                body.requests.append(_request(request, told))
-                shared.knock()
+            shared.knock()
+
+    def _note(self, request: JobRequest, body: JobBody) -> dict[str, Any]:
+        self._known[request.id] = request
+        told: dict[str, Any] = msgspec.json.decode(request.data or b"{}")
+        if request.kind != "cancel":
+            body.requests.append(_request(request, told))
+        return told
+
+    def hand_over(self, body: JobBody) -> None:
+        """Give the body what was found by `peek`, so that it is there when it begins."""
+        if self._next is not None and self._next.done() and self._next.result().kind != "cancel":
+            request, self._next = self._next.result(), None
+            self._note(request, body)
 
     async def settle(self, request: Request) -> None:
         """A request was acted on, and that is safe."""
