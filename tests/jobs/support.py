@@ -132,6 +132,13 @@ class Control:
         """Someone asks something of the job."""
         self.queue.put_nowait(JobRequest(f"request-{next(_ids)}", "", kind, 0, msgspec.json.encode(data)))
 
+    async def until_taken(self) -> None:
+        """Wait until the job has heard everything it was asked."""
+        while not self.queue.empty():
+            await asyncio.sleep(0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+
     def said(self, step: str, channel: str = "stderr") -> str:
         return "".join(line.text for line in self.lines if line.step == step and line.channel == channel)
 
@@ -151,6 +158,9 @@ class Bench:
         self, made: FlowFile, inputs: Mapping[str, Any] | None = None, control: Control | None = None
     ) -> JobOutcome:
         return await self.engine.run(job_of(made, inputs), control or Control())
+
+    def start(self, job: Job, control: Control) -> asyncio.Task[JobOutcome]:
+        return asyncio.ensure_future(self.engine.run(job, control))
 
     async def outputs(self, made: FlowFile, inputs: Mapping[str, Any] | None = None) -> Any:
         outcome = await self.run(made, inputs)

@@ -10,8 +10,6 @@ from holdfast.errors import ContextLengthError, JobStepError, ModelAuthError, Mo
 
 calls: Counter[str] = Counter()
 """How often each step that says who it is has run."""
-going = asyncio.Event
-"""A gate that a test may close."""
 
 
 def echo(**given: Any) -> dict[str, Any]:
@@ -71,3 +69,40 @@ def odd_breaks(item: int, **given: Any) -> dict[str, int]:
     if item % 2:
         raise ValueError(f"{item} is odd")
     return {"double": item * 2}
+
+
+def review(n: int, good: int, **given: Any) -> dict[str, Any]:
+    return {"ok": n >= good, "feedback": f"{n} is not enough"}
+
+
+told: list[Any] = []
+
+
+def tell(round: int, back: Any, **given: Any) -> dict[str, Any]:
+    told.append((round, back))
+    return {"n": len(told)}
+
+
+class Gate:
+    """Where a step stands until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self._reached, self._open = asyncio.Event(), asyncio.Event()
+
+    async def reached(self) -> None:
+        await self._reached.wait()
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def go_through(self) -> None:
+        self._reached.set()
+        await self._open.wait()
+
+
+gates: dict[str, Gate] = {}
+
+
+async def through(gate: str, **given: Any) -> dict[str, Any]:
+    await gates[gate].go_through()
+    return {"n": 1}
