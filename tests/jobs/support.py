@@ -34,6 +34,8 @@ from holdfast.flowfiles import (
 from holdfast.jobs import JobEngine, define, uses_of
 from holdfast.ports import Ask, Job, JobOutcome, JobRequest, JobStatus, LogLine
 from holdfast.runtime import Runtime
+from holdfast.stores import SqliteStore
+from holdfast.testing import ManualClock
 
 HERE = Position("test.flow.yaml")
 _ids = itertools.count(1)
@@ -132,12 +134,21 @@ class Control:
         """Someone asks something of the job."""
         self.queue.put_nowait(JobRequest(f"request-{next(_ids)}", "", kind, 0, msgspec.json.encode(data)))
 
+    async def turn(self) -> None:
+        """Let the job go on for a moment."""
+        await asyncio.sleep(0.001)
+
     async def until_taken(self) -> None:
         """Wait until the job has heard everything it was asked."""
         while not self.queue.empty():
-            await asyncio.sleep(0)
-        for _ in range(3):
-            await asyncio.sleep(0)
+            await self.turn()
+        await self.turn()
+
+    async def until_shown(self) -> tuple[Ask, ...]:
+        """What the job's steps wait for, once they do."""
+        while not self.asks:
+            await self.turn()
+        return self.asks[-1]
 
     def said(self, step: str, channel: str = "stderr") -> str:
         return "".join(line.text for line in self.lines if line.step == step and line.channel == channel)
@@ -146,13 +157,17 @@ class Control:
 class Bench:
     """An engine and its runtime, in a directory of their own."""
 
-    def __init__(self, directory: Path, **options: Any) -> None:
-        from holdfast.stores import SqliteStore
-
+    def __init__(self, directory: Path, *, still: bool = False, **options: Any) -> None:
+        """`still`: its clock moves only when the test moves it."""
         self.directory = directory
         self.store = SqliteStore(directory / "jobs.db")
-        self.runtime = Runtime(store=self.store, grace=5.0, **options.pop("runtime", {}))
+        self.clock = ManualClock()
+        self.runtime = Runtime(store=self.store, grace=5.0, clock=self.clock if still else None)
         self.engine = JobEngine(self.runtime, home=directory, **options)
+
+    @property
+    def now_us(self) -> int:
+        return self.clock.time_ns() // 1000
 
     async def run(
         self, made: FlowFile, inputs: Mapping[str, Any] | None = None, control: Control | None = None
