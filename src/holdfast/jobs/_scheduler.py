@@ -83,6 +83,11 @@ class JobScheduler(Scheduler):
         self._timed_for = 0
         self._random = random.Random()
 
+    def _alone(self, commands: list[Command]) -> Execution | None:
+        """Only a function runs where the scheduler stands: while anything else goes on, requests are heard."""
+        execution = super()._alone(commands)
+        return None if execution is None or self.program.is_async(execution.step) else execution
+
     # -- what to do next -------------------------------------------------------------------------------------------
 
     def decide(self) -> list[Command]:
@@ -136,6 +141,7 @@ class JobScheduler(Scheduler):
                 self._resume("")
             elif request.kind == "answer":
                 self.shared.answers[request.ask] = request.values
+                self.shared.knock()  # it may be for a step inside a step
                 for key, wait in list(self.waits.items()):
                     if any(ask.id == request.ask for ask in wait.asks):
                         self._wake(key)

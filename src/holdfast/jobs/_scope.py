@@ -76,10 +76,14 @@ class Shared:
         self.parked: dict[str, Parked] = {}
         self.done: dict[str, Any] = {}
         """Outputs of flows inside steps that are not over, by the call that started them."""
+        self._loop = asyncio.get_running_loop()
         self._knock: asyncio.Future[None] | None = None
 
     def knock(self) -> None:
-        """Something came from outside: whoever waits looks again."""
+        """Something came from outside: whoever waits looks again. From any thread."""
+        self._loop.call_soon_threadsafe(self._ring)
+
+    def _ring(self) -> None:
         if self._knock is not None and not self._knock.done():
             self._knock.set_result(None)
         self._knock = None

@@ -61,7 +61,9 @@ class _Items:
                 self._start()
                 await self._next()
             if self._waiting:
-                raise AnswerPendingError(requests=(_together(list(self._waiting.values())),))
+                raise AnswerPendingError(
+                    requests=(_together([self._waiting[index] for index in sorted(self._waiting)]),)
+                )
             return [self._results[index] for index in range(len(self._call.items))]
         finally:
             for wait in self._waiting.values():
@@ -112,6 +114,7 @@ class _Items:
                 asks[ask.id] = ask
             else:
                 asks.pop(ask.id, None)
+        self._call.scope.shared.knock()
 
     async def _stop(self) -> None:
         for task in self._working:
