@@ -116,14 +116,15 @@ class JobEngine:
         store, made_by = self.runtime.store, f"flow:{definition.flow.name}"
         journalling = self._journalling()
         if await store.run(job.id) is None:
+            await inbox.peek(0.0)  # whoever cancels it before it begins must be heard before it does
             return Opened(await journalling.begin(job.id, graph, made_by))
         restored = await restore(store, job.id, graph)
         status = RunStatus(restored.info.status)
-        ended = status.is_terminal and restored.is_begun
-        if ended and (status is not RunStatus.FAILED or await inbox.peek(PEEK_SECONDS) not in ("retry", "rerun")):
+        if status.is_terminal and (
+            status is not RunStatus.FAILED or await inbox.peek(PEEK_SECONDS) not in ("retry", "rerun")
+        ):
             return await self._recalled(restored, status)
-        if status in _PUT_DOWN:
-            await inbox.peek(_PUT_DOWN[status])
+        await inbox.peek(_PUT_DOWN.get(status, 0.0))
         log, ref = await journalling.resume(restored, graph, made_by)
         return Opened(log, ref, restored if restored.is_begun else None)
 
