@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.checkpoints import Progress, RunLog
-from holdfast.context import Position
+from holdfast.context import Position, at
 from holdfast.context import Scope as EventScope
 from holdfast.errors import AnswerPendingError, JobFailedError
 from holdfast.events.families.checkpoint import CheckpointRestoredEvent
@@ -22,6 +22,7 @@ from holdfast.events.families.job import (
     JobStartedEvent,
     JobWaitingEvent,
 )
+from holdfast.events.families.step import StepCancelledEvent
 from holdfast.graph import Resumed, end_with, evolve
 from holdfast.jobs._program import JobProgram
 from holdfast.jobs._scheduler import JobScheduler
@@ -128,6 +129,8 @@ class JobBody:
             self._put_down(run, error)
             return
         asked = run.ending.requested.result() if run.is_ending else None
+        if asked is None or not asked.departed:
+            self._give_up(run)
         if asked is not None and asked.error is not None:
             error = asked.error
         if isinstance(error, JobFailedError):
@@ -137,6 +140,15 @@ class JobBody:
             run.move(JobFailedEvent, **self._about(), error=str(error), error_type=type(error).__name__)
         elif asked is not None and not asked.departed:
             run.move(JobCancelledEvent, **self._about(), reason=run.end_reason)
+
+    def _give_up(self, run: Run) -> None:
+        """Executions that were cut off before, and not begun again, will not be: under a job that has ended none is running."""
+        scheduler = self.scheduler
+        if scheduler is not None and scheduler.state.data is not None:
+            for cut_off in scheduler.state.data.again.values():
+                about = {"name": cut_off.step, "step": cut_off.step, "execution": cut_off.number}
+                with at(run.place):
+                    run.tell(StepCancelledEvent, **about, reason=run.end_reason)
 
     def _put_down(self, run: Run, pending: AnswerPendingError) -> None:
         """Nothing can go on by itself: leave, to be taken up again. A run around it waits too."""

@@ -30,12 +30,15 @@ _STATUSES: dict[str, Any] = {
     StepSkippedEvent.type: "skipped",
 }
 
+_OPEN = ("running", "waiting")
+
 
 async def list_steps(store: JournalStore, job_id: str, flow: FlowFile) -> list[StepInfo]:
     """Every step that has a line in the journal, in the order of their first, then those of the flow that have none."""
     found: dict[str, StepInfo] = {}
     if await store.run(job_id) is not None:
         found = await _read(store, job_id)
+    found = {path: _below(found, path, info) for path, info in found.items()}
     kinds = {step.name: step.kind for step in flow.steps}
     listed = [replace(info, executor=kinds.get(path, info.executor)) for path, info in found.items()]
     return [*listed, *(StepInfo(name, "pending", kind) for name, kind in kinds.items() if name not in found)]
@@ -55,6 +58,15 @@ async def _read(store: JournalStore, job_id: str) -> dict[str, StepInfo]:
                 path = places[row.run_id] + told["step"]
                 found[path] = _noted(found.get(path), path, row, told)
     return found
+
+
+def _below(found: dict[str, StepInfo], path: str, info: StepInfo) -> StepInfo:
+    """A step inside one that does not run does not run either: its process may have ended without a word."""
+    parts = path.split("/")
+    around = [found[above] for n in range(1, len(parts)) if (above := "/".join(parts[:n])) in found]
+    if info.status not in _OPEN or all(outer.status in _OPEN for outer in around):
+        return info
+    return replace(info, status="cancelled", reason="the step around it ended")
 
 
 def _enter(places: dict[str, str], run_id: str, called_as: str) -> None:
