@@ -64,19 +64,22 @@ class Outlook:
         self.shape = graph.shape
         self.current: dict[str, str] = {}
         """for each step with a current result, the execution it is of"""
+        self._keys: set[str] = set()
+        available, used = self.data.available, self.data.used
         for step in self.shape.order:
-            key = self.data.available.get(step)
-            if key is not None and not self.is_stale(step, self.data.used.get(key, ())):
+            if step in available and not self.is_stale(step, used.get(key := available[step], ())):
                 self.current[step] = key
+                self._keys.add(key)
 
     def is_stale(self, step: str, uses: tuple[str, ...]) -> bool:
         """Whether something that was given to a step is out of date, or there now though it was not."""
+        if self._keys.issuperset(uses):  # which is how it mostly is
+            return False
         for backward, used in zip(self.shape.backward[step], uses, strict=False):
             if used:
-                origin = used.rpartition("#")[0]
-                if not backward.get(origin) and self.current.get(origin) != used:
+                if used not in self._keys and not backward.get(used.rpartition("#")[0]):
                     return True
-            elif any(self.current.get(origin) for origin, loops in backward.items() if not loops):
+            elif any(origin in self.current for origin, loops in backward.items() if not loops):
                 return True
         return False
 
@@ -89,11 +92,12 @@ class Outlook:
     @cached_property
     def due(self) -> list[str]:
         """Steps that are to run, now or once they are ready."""
-        data = self.data
+        data, current = self.data, self.current
         return [
             step
             for step in self.shape.order
-            if step not in self.active
+            if (step not in current or step in data.forced)
+            and step not in self.active
             and step not in data.skipped
             and (step in data.forced or (seen := data.seen.get(step)) is None or self.is_stale(step, seen))
         ]

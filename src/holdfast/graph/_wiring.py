@@ -16,7 +16,7 @@ class Origin(Struct, frozen=True):
     awaited, and makes nothing run again by itself"""
 
 
-class Need(Struct, frozen=True):
+class Need(Struct, frozen=True, dict=True):
     """Something a step needs before it can run: the result of one of these steps, the first that has one."""
 
     origins: tuple[Origin, ...]
@@ -25,7 +25,7 @@ class Need(Struct, frozen=True):
     resolved: bool = False
     """a step that was skipped, or failed without failing the job, is as good as one with a result"""
 
-    @property
+    @cached_property
     def ahead(self) -> tuple[str, ...]:
         """The steps that must come to an end first: those that no loop brings back."""
         return tuple(origin.step for origin in self.origins if not origin.loop)
