@@ -101,6 +101,8 @@ class Fold:
             return
         if row.delta is not None:
             run.state = apply(run.state, Delta.decode(row.delta))
+        if isinstance(event, Opener) and run.opened_by:  # of something inside a step that has no run of its own
+            return
         if (fact := fact_of(event)) is not None:
             run.standing = evolve(run.graph, run.standing, fact)
         self._note(run, event, fact)
@@ -145,7 +147,7 @@ class Fold:
             self._answer(run, event.request_id, None)
         elif isinstance(event, StateConflictEvent):
             run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
-        elif isinstance(event, Finisher):
+        elif isinstance(event, Finisher) and event.started_event_id in (None, "", run.opened_by):
             run.is_finished = True
 
     @staticmethod
