@@ -107,6 +107,10 @@ class Play:
     def done(self, step: str, verdict: Verdict | None = None) -> None:
         self.happen(Completed(step, self.number(step), verdict=verdict))
 
+    def all_done(self, *steps: str) -> None:
+        for step in steps:
+            self.done(step)
+
     def fail(self, step: str, verdict: Verdict | None = None) -> None:
         self.happen(Failed(step, self.number(step), f"{step} broke", verdict))
 
@@ -187,12 +191,12 @@ def test_a_condition_is_asked_again_when_what_it_looks_at_has_changed() -> None:
 
 def test_a_rule_that_goes_back_runs_its_target_and_all_that_depends_on_it_again() -> None:
     play = Play(wired("a"), wired("b", "a"), wired("c", "b", loops=(("again", "a"),)), wired("d", "c"))
-    play.done("a"), play.done("b")
+    play.all_done("a", "b")
     play.loop("c", "a")
     assert play.running == {"a#2"}
     play.done("a")
     assert play.uses("b") == ("a#2",)
-    play.done("b"), play.done("c")
+    play.all_done("b", "c")
     assert play.running == {"d#1"}
 
 
@@ -213,7 +217,7 @@ def test_a_result_made_from_something_out_of_date_is_made_again() -> None:
     play.done("a")
     play.done("b")
     assert "b#2" in play.running
-    play.done("r"), play.done("b")
+    play.all_done("r", "b")
     assert play.uses("c") == ("b#2", "r#2")
 
 
@@ -240,10 +244,10 @@ def nested() -> Play:
 
 def test_an_inner_loop_has_a_frame_of_its_own_in_every_round_of_the_outer() -> None:
     play = nested()
-    play.done("a"), play.done("b")
+    play.all_done("a", "b")
     play.loop("i", "b", "inner")
     assert play.uses("b") == ("a#1", "i#1")
-    play.done("b"), play.done("i")
+    play.all_done("b", "i")
     assert rounds_of(play.state, "i", "inner") == 1
     play.loop("o", "a", "outer")
     assert rounds_of(play.state, "i", "inner") == 0
@@ -258,10 +262,10 @@ def test_an_inner_loop_has_a_frame_of_its_own_in_every_round_of_the_outer() -> N
 
 def test_attempts_are_counted_in_the_frame_of_the_loop_around_a_step() -> None:
     play = nested()
-    play.done("a"), play.done("b")
+    play.all_done("a", "b")
     play.loop("i", "b", "inner")
     assert attempt_of(play.graph, play.state, play.state.running["b#2"]) == 2
-    play.done("b"), play.done("i")
+    play.all_done("b", "i")
     play.loop("o", "a", "outer")
     assert attempt_of(play.graph, play.state, play.state.running["a#2"]) == 2
     play.done("a")
@@ -288,10 +292,10 @@ def test_a_step_that_waited_for_a_skipped_one_runs_again_when_that_has_a_result_
         wired("d", "c", loops=(("again", "a"),)),
         when={"b": False},
     )
-    play.done("a"), play.done("c")
+    play.all_done("a", "c")
     play.when["b"] = True
     play.loop("d", "a")
-    play.done("a"), play.done("b")
+    play.all_done("a", "b")
     assert play.uses("c") == ("b#1",)
 
 
@@ -409,7 +413,7 @@ def test_a_run_whose_last_step_went_back_to_one_that_cannot_run_has_reached_no_e
 
 def test_taken_up_again_what_was_in_flight_runs_again_and_what_is_done_does_not() -> None:
     play = Play(wired("a"), wired("b", "a"), wired("c", "a"))
-    play.done("a"), play.done("b")
+    play.all_done("a", "b")
     play.happen(Began())
     assert play.running == {"c#1"}
 
@@ -447,7 +451,7 @@ def test_what_comes_late_changes_nothing(late: Fact) -> None:
 
 def test_what_is_current_follows_from_the_facts_alone() -> None:
     play = nested()
-    play.done("a"), play.done("b")
+    play.all_done("a", "b")
     play.loop("i", "b", "inner")
-    play.done("b"), play.done("i")
+    play.all_done("b", "i")
     assert current_results(play.graph, fold(play.graph, play.facts)) == {"a": "a#1", "b": "b#2", "i": "i#2"}

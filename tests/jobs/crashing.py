@@ -107,7 +107,9 @@ def main() -> None:
             (directory / "lines").touch()
             first = apart(directory, fatal)
             second = apart(directory, 0) if first.startswith("killed") else ""
-            print(json.dumps({"fatal": fatal, "first": first, "second": second, "lines": lines()}), flush=True)
+            told = {"fatal": fatal, "first": first, "second": second, "lines": lines()}
+            sys.stdout.write(json.dumps(told) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ NASTY = [
 
 
 async def test_an_input_reaches_the_script_as_it_is_and_runs_nothing(bench: Bench) -> None:
-    text = "tr '\\0' '\\n' < /proc/self/environ > /dev/null; printf %s \"$value\" > said-$HOLDFAST_STEP"
+    text = 'printf %s "$value" > said-$HOLDFAST_STEP'
     steps = [step(f"s{n}", script(text), wired("value", f"$job.v{n}")) for n in range(len(NASTY))]
     job = job_of(flow(*steps), {f"v{n}": value for n, value in enumerate(NASTY)})
     outcome = await bench.engine.run(job, Control())
@@ -194,7 +196,8 @@ async def test_a_flood_on_standard_error_is_read_and_only_its_end_is_kept(bench:
 async def test_what_a_script_leaves_running_ends_with_the_step(bench: Bench) -> None:
     text = 'setsid sleep 1000 & echo "{\\"pid\\": $!}"'
     found = await bench.outputs(flow(step("a", script(text))))
-    assert not Path(f"/proc/{found['pid']}").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(found["pid"], 0)
 
 
 async def test_a_file_of_the_flow_is_run_from_where_it_is(bench: Bench, tmp_path: Path) -> None:
@@ -214,8 +217,7 @@ async def test_a_secret_is_given_to_the_script_and_shown_and_stored_nowhere(tmp_
     assert json.loads(outcome.outputs or b"") == {"echoed": "•••"}
     assert control.said("a") == "key •••\n"
     await bench.aclose()
-    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert b"hunter2" not in stored
+    assert subprocess.run(["grep", "-r", "hunter2", str(tmp_path)], check=False).returncode == 1  # noqa: ASYNC221
 
 
 async def test_a_missing_secret_makes_the_job_wait_and_says_what_to_set(tmp_path: Path, bench: Bench) -> None:

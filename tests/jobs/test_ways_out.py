@@ -70,29 +70,46 @@ GOES_BACK = flow(
         exits=(rule("loop", "outputs.n == 1", target="a", max_iterations=5),),
     ),
 )
+HOPELESS = rule("abandon", "error_category == 'failed'", name="hopeless")
+LEAVES = flow(step("c", script(LEFT_BEHIND)), name="leaves")
 WAYS: dict[str, Way] = {
-    "completed": Way(flow(step("a", script(LEFT_BEHIND)), step("b", SubFlow(flow=flow(step("c", script(LEFT_BEHIND)))))), JobStatus.COMPLETED),
-    "advance": Way(flow(step("a", script(LEFT_BEHIND + "; exit 3"), exits=(rule("advance"),))), JobStatus.COMPLETED, action="advance"),
+    "completed": Way(flow(step("a", script(LEFT_BEHIND)), step("b", SubFlow(flow=LEAVES))), JobStatus.COMPLETED),
+    "advance": Way(
+        flow(step("a", script(LEFT_BEHIND + "; exit 3"), exits=(rule("advance"),))),
+        JobStatus.COMPLETED,
+        action="advance",
+    ),
     "settled without an end": Way(GOES_BACK, JobStatus.FAILED, "no_terminal_reached", "loop"),
     "a step failed": Way(beside(READY, then("bad", script("exit 3"))), JobStatus.FAILED, "step_failed (step bad)"),
     "abandoned after a failure": Way(
-        beside(READY, then("bad", script("exit 3"), exits=(rule("abandon", "error_category == 'failed'", name="hopeless"),))),
-        JobStatus.FAILED, "abandoned (step bad, rule hopeless)", "abandon",
+        beside(READY, then("bad", script("exit 3"), exits=(HOPELESS,))),
+        JobStatus.FAILED,
+        "abandoned (step bad, rule hopeless)",
+        "abandon",
     ),
     "abandoned after success": Way(
         beside(READY, then("good", script("true"), exits=(rule("abandon", name="enough"),))),
-        JobStatus.FAILED, "abandoned (step good, rule enough)", "abandon",
+        JobStatus.FAILED,
+        "abandoned (step good, rule enough)",
+        "abandon",
     ),
     "cancelled": Way(beside(READY), JobStatus.CANCELLED, "enough of it", cancels=True),
-    "a step's time is up": Way(beside(READY, then("slow", script(CHAIN), timeout_seconds=0.05)), JobStatus.FAILED, "longer than 0.05 s"),
+    "a step's time is up": Way(
+        beside(READY, then("slow", script(CHAIN), timeout_seconds=0.05)), JobStatus.FAILED, "longer than 0.05 s"
+    ),
     "the job's limit": Way(beside(READY, limits=Limits(max_duration_minutes=0.02)), JobStatus.FAILED, "limit_exceeded"),
     "a step's limit": Way(
-        beside(READY, then("slow", script(CHAIN), limits=Limits(max_duration_minutes=0.001))), JobStatus.FAILED, "limit of 0.001 minutes",
+        beside(READY, then("slow", script(CHAIN), limits=Limits(max_duration_minutes=0.001))),
+        JobStatus.FAILED,
+        "limit of 0.001 minutes",
     ),
     "paused for a person": Way(
-        flow(step("a", script(LEFT_BEHIND), exits=(rule("escalate", name="look"),))), JobStatus.PAUSED, "look", "escalate"
+        flow(step("a", script(LEFT_BEHIND), exits=(rule("escalate", name="look"),))),
+        JobStatus.PAUSED,
+        "look",
+        "escalate",
     ),
-}  # fmt: skip
+}
 
 
 async def test_s3_1_every_terminal_status_and_every_exit_action_has_a_row() -> None:

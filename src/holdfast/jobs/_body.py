@@ -97,6 +97,10 @@ class JobBody:
         """Go on where the run was: its standing, its results, and the scope its events hang under."""
         scheduler.state = progress.standing
         scheduler.results = dict(progress.results)
+        for key, result in progress.results.items():
+            step = self.scope.flow.by_name.get(key.rpartition("#")[0])
+            if step is not None and isinstance(result, dict) and isinstance(result.get("_session"), dict):
+                self.scope.remember_session(step, result["_session"])
         scheduler.event_ids = dict(progress.event_ids)
         here = run.place
         outer = EventScope(progress.opened_by, "job", here.scope) if progress.opened_by else here.scope

@@ -70,6 +70,7 @@ class JobEngine:
         self.registry = Registry({**EXECUTORS, **(executors or {})})
         self.models = models
         self.default_model = default_model or os.environ.get("HOLDFAST_MODEL", "")
+        self.default_agent = os.environ.get("HOLDFAST_AGENT", "")
         self.agents = agents
         """Who starts agents: the manager of `holdfast.acp`, if there are any."""
         self.output_cap = output_cap

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from holdfast.checkpoints import Progress
-from holdfast.flowfiles import FlowFile
+from holdfast.flowfiles import FlowFile, StepSpec
 from holdfast.jobs._meter import JobMeter
 from holdfast.ports import Ask
 
@@ -112,8 +112,10 @@ class Scope:
         self.meter = meter
         self.path = path
         """The names of the steps around it."""
-        self.sessions: dict[str, Any] = {}
-        """The conversations of agents, by the name of the session or the step."""
+        self.handles: dict[str, dict[str, Any]] = {}
+        """The conversations of agents: `session:NAME` and `step:NAME`, each with its id, its agent and how many turns it had."""
+        self.live_sessions: dict[str, Any] = {}
+        """Those that are open, by id."""
 
     @property
     def engine(self) -> JobEngine:
@@ -121,6 +123,28 @@ class Scope:
 
     def step_path(self, step: str) -> str:
         return "/".join((*self.path, step))
+
+    # -- conversations ---------------------------------------------------------------------------------------------
+
+    def keeps_session(self, step: StepSpec) -> bool:
+        """Whether a step's conversation may go on after it."""
+        return step.session is not None or any(other.fork_from == step.name for other in self.flow.steps)
+
+    def session_of(self, step: StepSpec, attempt: int) -> dict[str, Any] | None:
+        """The conversation that a step goes on with; None to begin one."""
+        known = self.handles.get(f"session:{step.session}") if step.session is not None else None
+        most = step.max_continuous_attempts
+        return None if known is not None and most is not None and known.get("turns", 0) >= most else known
+
+    def remember_session(self, step: StepSpec, handle: dict[str, Any], session: Any = None) -> None:
+        """A step has spoken in a conversation, now or before the job was taken up again."""
+        if step.session is not None:
+            before = self.handles.get(f"session:{step.session}", {})
+            turns = before.get("turns", 0) + 1 if before.get("id") == handle["id"] else 1
+            self.handles[f"session:{step.session}"] = {**handle, "turns": turns}
+        self.handles[f"step:{step.name}"] = handle
+        if session is not None and self.keeps_session(step):
+            self.live_sessions[handle["id"]] = session
 
 
 def masked(value: Any, secrets: tuple[str, ...]) -> Any:
