@@ -28,7 +28,7 @@ class ProcessSpec(Struct, frozen=True):
     label: str = ""
     """for people; the program's name if empty"""
     shaped_by: tuple[Hashable, ...] = ()
-    """what else makes it what it is: a model, tools, a sandbox"""
+    """what else makes it what it is: a model, tools"""
     handshake: Talk | None = None
     """what must work before anybody gets it"""
     handshake_timeout: float = 30.0
@@ -42,7 +42,7 @@ class ProcessSpec(Struct, frozen=True):
     def key(self) -> Hashable:
         command = self.command
         env = None if command.env is None else tuple(sorted(command.env.items()))
-        how = (command.cwd, command.stderr, command.may_gain_privileges, command.grace)
+        how = (command.cwd, command.stderr, command.may_gain_privileges, command.grace, command.sandbox)
         return (command.argv, env, *how, self.shaped_by, self.handshake, self.goodbye)
 
 
