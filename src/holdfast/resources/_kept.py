@@ -7,7 +7,7 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -45,6 +45,12 @@ class Command(Struct, frozen=True):
     """seconds between SIGTERM and SIGKILL, unless `end()` says otherwise"""
     sandbox: Sandbox | None = None
     """what to confine it to; where that cannot be done it is not run"""
+
+    def key(self) -> Hashable:
+        """Equal for commands that are the same in every respect."""
+        env = None if self.env is None else tuple(sorted(self.env.items()))
+        how = (self.cwd, self.stderr, self.may_gain_privileges, self.grace, self.sandbox)
+        return (self.argv, env, *how)
 
 
 class Stdio(Struct):

@@ -32,8 +32,9 @@ async def list_held(ledger: Ledger, table: ProcessTable) -> list[Listed]:
 
 async def sweep_everything(ledger: Ledger, table: ProcessTable) -> SweepReport:
     """Sweep rows of every kind that Holdfast itself makes."""
+    end_process = partial(end_process_row, table=table)
     return await sweep_ledger(
-        ledger, table, {"process": partial(end_process_row, table=table), "directory": end_directory_row}
+        ledger, table, {"directory": end_directory_row, "mcp": end_process, "process": end_process}
     )
 
 
