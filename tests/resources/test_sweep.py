@@ -18,7 +18,15 @@ from tests.resources.trees import is_alive, plant
 
 from holdfast.ids import new_id
 from holdfast.ports import LedgerRow, Owner, ProcessIdentity
-from holdfast.resources import Command, DirectoryManager, Keeper, ProcessManager, ProcessSpec, SystemProcessTable
+from holdfast.resources import (
+    Command,
+    DirectoryManager,
+    Keeper,
+    ProcessManager,
+    ProcessSpec,
+    SystemProcessTable,
+    _table,
+)
 from holdfast.resources._keeper import new_tag
 from holdfast.resources._sweep import is_same
 from holdfast.stores import MemoryLedger, SqliteLedger
@@ -174,6 +182,18 @@ async def test_s3_6_what_belongs_to_another_place_is_left_alone(keeper: Keeper, 
     await process.write(b"still here\n")
     assert await process.readline() == b"still here\n"
     await process.end()
+
+
+def test_machines_of_one_name_are_told_apart_by_their_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").write_text("0123456789abcdef\n")
+    (tmp_path / "two").write_text("fedcba9876543210\n")
+    names = set()
+    for ids in ([tmp_path / "one"], [tmp_path / "none", tmp_path / "two"], [tmp_path / "none"]):
+        monkeypatch.setattr(_table, "MACHINE_IDS", ids)
+        names.add(_table._machine())
+    assert len(names) == 3
+    assert os.uname().nodename in names
+    assert not any("0123456789abcdef" in name for name in names)  # it is said to be confidential
 
 
 async def test_rows_from_before_a_reboot_are_struck_out_and_nobody_is_signalled(keeper: Keeper) -> None:
