@@ -31,8 +31,8 @@ def exists(path: str) -> bool:
     return os.path.exists(path)
 
 
-def command_line(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+def told(pid: int, what: str) -> bytes:
+    return Path(f"/proc/{pid}/{what}").read_bytes()
 
 
 async def test_it_writes_where_it_was_allowed_and_nowhere_else(keeper: Keeper, tmp_path: Path) -> None:
@@ -162,10 +162,12 @@ async def test_nothing_of_our_environment_leaks(keeper: Keeper, monkeypatch: pyt
 
 
 async def test_what_the_command_brings_arrives_and_is_on_no_command_line(keeper: Keeper) -> None:
-    async with await keeper.spawn(confined("echo $TOKEN; exec cat", env={"TOKEN": "do-not-show"})) as process:
-        assert await process.readline() == b"do-not-show\n"
+    env = {"TOKEN": "do-not-show", "LD_LIBRARY_PATH": "/planted", "PATH": "/usr/bin:/bin"}
+    async with await keeper.spawn(confined("echo $TOKEN $LD_LIBRARY_PATH; exec cat", env=env)) as process:
+        assert await process.readline() == b"do-not-show /planted\n"
         for use in process.processes():
-            assert b"do-not-show" not in command_line(use.pid)
+            assert b"do-not-show" not in told(use.pid, "cmdline")
+        assert told(process.pid, "environ") == b""  # what is planted inside must not be loaded by what is outside
 
 
 async def test_a_fork_bomb_stays_within_its_limit(keeper: Keeper) -> None:
@@ -327,6 +329,12 @@ async def test_a_declared_path_must_be_there_and_be_no_projects_store(keeper: Ke
 def test_what_can_never_be_declared_is_refused(path: str) -> None:
     with pytest.raises(UsageError, match="a sandbox"):
         Sandbox(writable=(path,))
+
+
+@pytest.mark.parametrize("env", [{"A": "x\0--bind\0/\0/"}, {"A\0--share-net": "x"}])
+async def test_no_option_is_smuggled_in_with_the_environment(keeper: Keeper, env: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="null character"):
+        await keeper.spawn(confined("ls /root", env=env))
 
 
 def test_limits_are_more_than_nothing() -> None:

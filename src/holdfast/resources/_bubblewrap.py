@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 
+from msgspec import Struct
+
 from holdfast.errors import SandboxError, UsageError
 from holdfast.resources._kept import Command
 from holdfast.resources._sandbox import ETC, MIB, NEVER, SYSTEM, Sandbox, check_declared, hidden, is_below
@@ -27,8 +29,17 @@ _proved: set[str] = set()
 """The bubblewraps that ran."""
 
 
-def enclose(command: Command, sandbox: Sandbox) -> Command:
-    """The command that runs `command` inside. Raises SandboxError where that cannot be, with the reason and what to do.
+class Enclosed(Struct, frozen=True):
+    """A command line for the wrapper, in two parts."""
+
+    argv: tuple[str, ...]
+    options: tuple[str, ...]
+    """Given through a file, so that nobody reads them on a command line: the environment is among them. The wrapper's own is empty,
+    or what is meant for those inside, such as LD_PRELOAD, would work on it, outside."""
+
+
+def enclose(command: Command, sandbox: Sandbox) -> Enclosed:
+    """What runs `command` inside. Raises SandboxError where that cannot be, with the reason and what to do.
 
     Looks at files, and at first use starts a process: for a thread.
     """
@@ -39,9 +50,12 @@ def enclose(command: Command, sandbox: Sandbox) -> Command:
     env = environment(command)
     check_program(command, sandbox, env["PATH"])
     prove(wrapper)
-    inside = (*limits(limiter, sandbox), "--", *command.argv)
-    argv = (wrapper, *walls(sandbox), *view(sandbox, env["HOME"]), *_folder(command, sandbox), "--", *inside)
-    return Command(argv, env=env, cwd=command.cwd, stderr=command.stderr, grace=command.grace)
+    options = [*walls(sandbox), *view(sandbox, env["HOME"]), *_folder(command, sandbox)]
+    for name, value in env.items():
+        options += ["--setenv", name, value]
+    if any("\0" in option for option in options):  # what follows it would be taken for an option
+        raise UsageError("paths and environment of a command cannot hold a null character")
+    return Enclosed((wrapper, "--", *limits(limiter, sandbox), "--", *command.argv), tuple(options))
 
 
 def find_tool(name: str, advice: str) -> str:
@@ -119,7 +133,7 @@ def limits(limiter: str, sandbox: Sandbox) -> list[str]:
 
 
 def environment(command: Command) -> dict[str, str]:
-    """What the command brings; else the little that programs need. Never on a command line, which everybody can read."""
+    """What the command brings; else the little that programs need."""
     if command.env is None:
         given = {name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith("LC_")}
     else:

@@ -229,9 +229,11 @@ class _Ends(Struct):
 async def _spec(command: Command, tag: int) -> bytes:
     """What the stub is told to run."""
     if command.sandbox is None:
-        return _encode(command, tag)
+        env = os.environb if command.env is None else {os.fsencode(k): os.fsencode(v) for k, v in command.env.items()}
+        return _encode(command, tag, argv=command.argv, env=dict(env), options=b"", most=0)
     enclosed = await asyncio.to_thread(enclose, command, command.sandbox)
-    return _encode(enclosed, tag, wrapped=True, most=_uncounted(command.sandbox))
+    options = b"".join(os.fsencode(word) + b"\0" for word in enclosed.options)
+    return _encode(command, tag, argv=enclosed.argv, env={}, options=options, most=_uncounted(command.sandbox))
 
 
 def _uncounted(sandbox: Sandbox) -> int:
@@ -239,16 +241,17 @@ def _uncounted(sandbox: Sandbox) -> int:
     return sandbox.processes + 2 if os.getuid() == 0 else 0
 
 
-def _encode(command: Command, tag: int, *, wrapped: bool = False, most: int = 0) -> bytes:
-    env = os.environb if command.env is None else {os.fsencode(k): os.fsencode(v) for k, v in command.env.items()}
+def _encode(
+    command: Command, tag: int, *, argv: tuple[str, ...], env: dict[bytes, bytes], options: bytes, most: int
+) -> bytes:
     return marshal.dumps(
         {
-            "argv": [os.fsencode(word) for word in command.argv],
-            "env": dict(env),
+            "argv": [os.fsencode(word) for word in argv],
+            "env": env,
             "cwd": os.fsencode(command.cwd or os.getcwd()),
             "tag": tag,
             "privileges": command.may_gain_privileges,
-            "wrapped": wrapped,
+            "options": options,
             "most": most,
         }
     )

@@ -221,7 +221,17 @@ def become_leader(spec: dict, stdio: list[int], parent: int, stage: list[str]) -
     stage[0] = "cwd"
     os.chdir(spec["cwd"])
     stage[0] = "command"
-    os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
+    os.execvpe(spec["argv"][0], with_options(spec["argv"], spec["options"]), spec["env"])
+
+
+def with_options(argv: list[bytes], options: bytes) -> list[bytes]:
+    """Have a wrapper read its options from a file that only it has."""
+    if not options:
+        return argv
+    handle = os.memfd_create("holdfast-options", 0)
+    os.write(handle, options)
+    os.lseek(handle, 0, os.SEEK_SET)
+    return [argv[0], b"--args", b"%d" % handle, *argv[1:]]
 
 
 # -- the stub ----------------------------------------------------------------------------------------------------------
@@ -243,7 +253,7 @@ class Stub:
         """When SIGKILL follows; 0 while nobody asked for the end."""
         self.orphaned = False
         self.reaped = 0
-        self.wrapper = self.leader if spec["wrapped"] else 0
+        self.wrapper = self.leader if spec["options"] else 0
         """What stands between us and the tree, takes SIGTERM for SIGKILL to all inside, and leaves when they do."""
         self.most: int = spec["most"]  # type: ignore[assignment]
         """How many tasks the tree may have, where the kernel does not see to it; 0 for any number."""
