@@ -325,7 +325,7 @@ async def test_a_declared_path_must_be_there_and_be_no_projects_store(keeper: Ke
         await keeper.spawn(confined("true", readable=(str(tmp_path / ".holdfast"),)))
 
 
-@pytest.mark.parametrize("path", ["/", "/proc/1", "/dev", "work", "/work/", "/work/../etc"])
+@pytest.mark.parametrize("path", ["/", "/proc/1", "/dev", "work", "/work/", "/work/../etc", "/work\0"])
 def test_what_can_never_be_declared_is_refused(path: str) -> None:
     with pytest.raises(UsageError, match="a sandbox"):
         Sandbox(writable=(path,))

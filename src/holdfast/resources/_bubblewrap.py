@@ -165,6 +165,7 @@ def check_program(command: Command, sandbox: Sandbox, path: str) -> None:
 def _folder(command: Command, sandbox: Sandbox) -> list[str]:
     if command.cwd is None:
         return []  # it begins where we are, if that is shown, else at home
-    if command.cwd not in ("/", "/tmp") and not sandbox.shows(os.path.normpath(command.cwd)):
+    folder = os.path.abspath(command.cwd)
+    if folder not in ("/", "/tmp") and not sandbox.shows(folder):
         raise SandboxError(f"cannot start {command.argv[0]} in {command.cwd}: the sandbox does not show it; declare it")
-    return ["--chdir", command.cwd]
+    return ["--chdir", folder]

@@ -248,7 +248,7 @@ def _encode(
         {
             "argv": [os.fsencode(word) for word in argv],
             "env": env,
-            "cwd": os.fsencode(command.cwd or os.getcwd()),
+            "cwd": os.fsencode(os.path.abspath(command.cwd or ".")),  # the zygote is elsewhere
             "tag": tag,
             "privileges": command.may_gain_privileges,
             "options": options,

@@ -51,7 +51,7 @@ class Sandbox(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for path in (*self.readable, *self.writable):
-            if not os.path.isabs(path) or os.path.normpath(path) != path:
+            if not os.path.isabs(path) or os.path.normpath(path) != path or "\0" in path:
                 raise UsageError(f"a sandbox's paths are absolute and plain, not {path!r}; try {os.path.abspath(path)}")
             if path == "/" or is_below(path, NEVER):
                 raise UsageError(f"a sandbox cannot be given {path}: it would be none; declare what is needed")
