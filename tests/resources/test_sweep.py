@@ -26,6 +26,7 @@ from holdfast.resources import (
     ProcessSpec,
     SystemProcessTable,
     _table,
+    sweep_everything,
 )
 from holdfast.resources._keeper import new_tag
 from holdfast.resources._sweep import is_same
@@ -209,6 +210,24 @@ async def test_rows_from_before_a_reboot_are_struck_out_and_nobody_is_signalled(
 async def test_other_kinds_of_rows_are_not_looked_at(dead: ProcessIdentity) -> None:
     row = row_of(dead, kind="virtual machine")
     assert await swept(row) == ([], [], [row.id])
+
+
+async def test_s3_6_a_sweep_of_everything_ends_all_kinds_that_we_make(
+    keeper: Keeper, dead: ProcessIdentity, tmp_path: Path
+) -> None:
+    ledger = MemoryLedger()
+    processes = {kind: await plant(keeper, "echo ready; exec cat") for kind in ("process", "mcp")}
+    for kind, process in processes.items():
+        await ledger.put(row_of(dead, kind=kind, tag=process.tag))
+    folder = row_of(dead, kind="directory")
+    await ledger.put(replace(folder, path=str(tmp_path / f"holdfast-{folder.id}")))
+    await ledger.put(row_of(dead, kind="virtual machine"))
+    report = await sweep_everything(ledger, TABLE)
+    assert [row.kind for row in report.ended] == ["process", "mcp", "directory"]
+    assert [row.kind for row in await ledger.rows()] == ["virtual machine"]
+    for process in processes.values():
+        await process.gone()
+        await process.end()
 
 
 async def test_s3_6_a_ledger_that_cannot_be_read_means_that_nothing_is_done(
