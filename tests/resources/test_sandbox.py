@@ -46,7 +46,7 @@ async def test_it_writes_where_it_was_allowed_and_nowhere_else(keeper: Keeper, t
             touch $place/intruder 2>/dev/null && echo wrote to $place
         done
         echo changed > {shown}/text
-        rm -rf {shown} /usr/bin/env 2>/dev/null
+        rm -rf {shown} 2>/dev/null
         touch ~/scratch /tmp/scratch && echo scratch
     """
     _, said = await outcome(keeper, confined(script, readable=(str(shown),), writable=(str(mine),)))
@@ -56,7 +56,6 @@ async def test_it_writes_where_it_was_allowed_and_nowhere_else(keeper: Keeper, t
     assert (mine / "made").read_text() == "made\n"
     assert (shown / "text").read_text() == "readable\n"
     assert sorted(os.listdir(tmp_path)) == ["mine", "shown"]
-    assert exists("/usr/bin/env")
     assert not exists(os.environ.get("HOME", "") + "/scratch")
 
 
@@ -122,11 +121,15 @@ async def test_it_has_no_network_unless_declared(keeper: Keeper) -> None:
 
 
 async def test_it_sees_and_signals_no_process_but_its_own(keeper: Keeper) -> None:
+    """Only signal 0 and a process of our own: if the walls are down, others must not suffer."""
     async with await keeper.spawn(Command(("/bin/cat",))) as neighbour:
-        pids = f"{neighbour.pid} {os.getpid()} {os.getppid()}"
-        script = f"for pid in {pids}; do kill -9 $pid 2>/dev/null && echo hit; done; ls /proc | grep -cE '^[0-9]+$'"
+        pids = f"{os.getpid()} {os.getppid()} {neighbour.pid}"
+        script = f"""
+            for pid in {pids}; do kill -0 $pid 2>/dev/null && echo reached; done
+            kill -9 {neighbour.pid} 2>/dev/null
+            ls /proc | grep -cE '^[0-9]+$'
+        """
         assert int((await outcome(keeper, confined(script)))[1]) <= 5
-        await outcome(keeper, confined("kill -9 -1; kill -9 1"))
         assert neighbour.returncode is None
 
 
@@ -135,7 +138,7 @@ async def test_it_has_no_rights_and_gets_none_nor_any_setting_of_the_kernel_alth
 ) -> None:
     script = """
         grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status
-        mount -t tmpfs none /tmp; umount /tmp; unshare -U true; chroot / true; mknod /tmp/sda b 8 0
+        (mount -t tmpfs none /tmp || unshare -U true || chroot / true || mknod /tmp/sda b 8 0) 2>/dev/null && echo opened
         for file in $(find /proc -maxdepth 3 -type f ! -path '/proc/[0-9]*' ! -path '/proc/*self/*'); do
             (: >> $file) 2>/dev/null && echo opened $file
         done
@@ -219,7 +222,7 @@ async def test_limits_of_memory_files_time_and_scratch_hold(keeper: Keeper, tmp_
 
 @pytest.mark.parametrize("name", sorted(HOSTILE.keys() - {"hopper"}))
 async def test_s3_10_whatever_it_starts_inside_ends_with_it(keeper: Keeper, name: str) -> None:
-    process = await keeper.spawn(replace(confined(HOSTILE[name]), grace=0.2))
+    process = await keeper.spawn(replace(confined(HOSTILE[name]), grace=0.2, stderr="ring"))
     assert await process.readline() == b"ready\n"
     await process.end()
     assert left(keeper) == []
@@ -234,7 +237,7 @@ async def test_a_tree_in_which_no_pid_stays_ends_too(keeper: Keeper) -> None:
 
 
 async def test_it_gets_to_clean_up_when_it_is_ended(keeper: Keeper, tmp_path: Path) -> None:
-    script = f"trap 'echo bye > {tmp_path}/note; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
+    script = f"trap 'sleep 0.3; echo bye > {tmp_path}/note; exit 0' TERM; echo ready; while :; do sleep 0.01; done"
     process = await keeper.spawn(confined(script, writable=(str(tmp_path),)))
     await process.readline()
     await process.end(30)
