@@ -8,7 +8,7 @@ import sys
 import time
 
 HOW = sys.argv[1] if len(sys.argv) > 1 else ""
-TOOLS = ("add", "pid", "environment", "crash", "flood", "junk", "hold", "stop_talking")
+TOOLS = ("add", "pid", "environment", "crash", "flood", "junk", "hold", "stop_talking", "chatter")
 
 
 def say(**message: object) -> None:
@@ -38,6 +38,8 @@ def use(name: str, arguments: dict, **_: object) -> object:  # type: ignore[type
         return os.getpid()
     if name == "environment":
         return json.dumps(dict(os.environ))
+    if name == "chatter":
+        os.write(1, b"working on it\n" * 600)
     if name == "hold":
         time.sleep(1000)
     misbehave(name)
