@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from functools import cache
 
 from msgspec import Struct
 
@@ -24,9 +25,6 @@ ALLOW = (
     "allow user namespaces: see sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone and "
     "kernel.apparmor_restrict_unprivileged_userns; in a container, allow unshare, mount and an unmasked /proc"
 )
-
-_proved: set[str] = set()
-"""The bubblewraps that ran."""
 
 
 class Enclosed(Struct, frozen=True):
@@ -65,10 +63,9 @@ def find_tool(name: str, advice: str) -> str:
     return found
 
 
+@cache
 def prove(wrapper: str) -> None:
-    """See once that it works here. Raises SandboxError with what it said."""
-    if wrapper in _proved:
-        return
+    """See that it works here; once it did, that is known. Raises SandboxError with what it said."""
     sandbox = Sandbox()
     argv = [wrapper, *walls(sandbox), *view(sandbox, OTHER_HOME), "--", "/usr/bin/env", "true"]
     try:
@@ -79,7 +76,6 @@ def prove(wrapper: str) -> None:
         said = done.stderr.decode(errors="replace").strip() or f"it ended with {done.returncode}"
         advice = "bubblewrap 0.8 or newer is needed" if "nknown option" in said else ALLOW
         raise SandboxError(f"a sandbox was asked for, and none can be made, so nothing was run: {said}; {advice}")
-    _proved.add(wrapper)
 
 
 # -- what it is made of ------------------------------------------------------------------------------------------------
