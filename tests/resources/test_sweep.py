@@ -16,6 +16,7 @@ from tests.resources.killing import all_end, heard, owner
 from tests.resources.things import BrokenLedger
 from tests.resources.trees import is_alive, plant
 
+from holdfast.errors import PlatformError
 from holdfast.ids import new_id
 from holdfast.ports import LedgerRow, Owner, ProcessIdentity
 from holdfast.resources import (
@@ -26,6 +27,7 @@ from holdfast.resources import (
     ProcessSpec,
     SystemProcessTable,
     _table,
+    list_held,
     sweep_everything,
 )
 from holdfast.resources._keeper import new_tag
@@ -228,6 +230,20 @@ async def test_s3_6_a_sweep_of_everything_ends_all_kinds_that_we_make(
     for process in processes.values():
         await process.gone()
         await process.end()
+
+
+async def test_s3_12_where_owners_cannot_be_looked_for_nothing_is_swept_and_that_is_said(
+    dead: ProcessIdentity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = MemoryLedger()
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert await list_held(ledger, TABLE) == []
+    await ledger.put(row_of(dead))
+    with pytest.raises(PlatformError, match="kept processes need Linux"):
+        await list_held(ledger, TABLE)
+    with pytest.raises(PlatformError, match="kept processes need Linux"):
+        await sweep_everything(ledger, TABLE)
+    assert len(await ledger.rows()) == 1
 
 
 async def test_s3_6_a_ledger_that_cannot_be_read_means_that_nothing_is_done(
