@@ -67,7 +67,8 @@ def find_tool(name: str, advice: str) -> str:
 def prove(wrapper: str) -> None:
     """See that it works here; once it did, that is known. Raises SandboxError with what it said."""
     sandbox = Sandbox()
-    argv = [wrapper, *walls(sandbox), *view(sandbox, OTHER_HOME), "--", "/usr/bin/env", "true"]
+    alone = "--as-pid-1"  # else there is one more, for somebody else to wait for
+    argv = [wrapper, *walls(sandbox), *view(sandbox, OTHER_HOME), alone, "--", "/usr/bin/env", "true"]
     try:
         done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=PROBE_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
