@@ -8,6 +8,7 @@ import signal
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.resources.boxes import confined, confined_python, everything, need_a_sandbox, outcome
@@ -340,9 +341,14 @@ async def test_no_option_is_smuggled_in_with_the_environment(keeper: Keeper, env
         await keeper.spawn(confined("ls /root", env=env))
 
 
-def test_limits_are_more_than_nothing() -> None:
+def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(UsageError, match="more than nothing"):
         Sandbox(processes=0)
+    with pytest.raises(UsageError, match="network is none or host, not True"):
+        Sandbox(network=True)  # type: ignore[arg-type]
+    with pytest.raises(msgspec.ValidationError, match="unknown field `writeable`"):
+        msgspec.convert({"writeable": ["/work"]}, Sandbox)
+    assert msgspec.convert({"writable": ["/work"]}, Sandbox) == Sandbox(writable=("/work",))
 
 
 async def test_a_sandbox_gives_no_privileges(keeper: Keeper) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
 from holdfast.errors import SandboxError, UsageError
 from holdfast.home import FOLDER, find_home
+
+Network: TypeAlias = Literal["none", "host"]
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -24,7 +26,7 @@ NEVER = ("/proc", "/dev")
 """The sandbox has its own."""
 
 
-class Sandbox(Struct, frozen=True):
+class Sandbox(Struct, frozen=True, forbid_unknown_fields=True):
     """What a command may see and use: the system's programs, read-only, what is declared here, and nothing else.
 
     It has its own process, mount, user and host-name space, an empty and temporary /tmp and HOME, no right that its user does not
@@ -36,7 +38,7 @@ class Sandbox(Struct, frozen=True):
     """paths it may read, as they are: absolute, and no links on the way"""
     writable: tuple[str, ...] = ()
     """paths it may read and change"""
-    network: Literal["none", "host"] = "none"
+    network: Network = "none"
     """`host`: everything that this machine can reach, its own services included"""
     memory_bytes: int = 4 * GIB
     """private memory of each process"""
@@ -55,6 +57,8 @@ class Sandbox(Struct, frozen=True):
                 raise UsageError(f"a sandbox's paths are absolute and plain, not {path!r}; try {os.path.abspath(path)}")
             if path == "/" or is_below(path, NEVER):
                 raise UsageError(f"a sandbox cannot be given {path}: it would be none; declare what is needed")
+        if self.network not in get_args(Network):
+            raise UsageError(f"a sandbox's network is none or host, not {self.network!r}")
         limits = (self.memory_bytes, self.processes, self.file_bytes, self.scratch_bytes)
         if min(limits) <= 0 or self.cpu_seconds < 0:
             raise UsageError("the limits of a sandbox are more than nothing")
