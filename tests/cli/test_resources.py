@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -15,12 +14,8 @@ from pathlib import Path
 import pytest
 from tests.cli.test_cli import holdfast
 from tests.resources.killing import all_end, heard, owner
-from tests.stores.conftest import postgres  # noqa: F401 - the fixture
 
-from holdfast.ports import LedgerRow
-from holdfast.stores import PostgresLedger
 from holdfast.testing import process_audit
-from holdfast.testing.ledger_conformance import make_row
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kept processes are refused elsewhere, in words")
 
@@ -100,19 +95,3 @@ def test_outside_a_project_it_says_what_to_do(tmp_path: Path, monkeypatch: pytes
     done = holdfast("resources")
     assert done.returncode == 3
     assert "there is no .holdfast/ here or in a folder above" in done.stderr
-
-
-def test_a_ledger_in_postgresql_is_named_by_its_address(postgres: str) -> None:  # noqa: F811
-    async def put(row: LedgerRow) -> None:
-        async with PostgresLedger(postgres) as ledger:
-            await ledger.put(row)
-
-    row = make_row(kind="directory", name="scratch")
-    asyncio.run(put(row))
-    (listed,) = json.loads(holdfast("resources", "--json", "--store", postgres).stdout)
-    assert (listed["id"], listed["name"], listed["state"]) == (row.id, "scratch", "elsewhere")
-    swept = holdfast("resources", "sweep", "--store", postgres).stdout
-    assert "left directory scratch: its owner is on another machine, here" in swept
-    done = holdfast("resources", "--store", "postgresql://nobody@127.0.0.1:1/x")
-    assert done.returncode == 1
-    assert "PostgreSQL: " in done.stderr

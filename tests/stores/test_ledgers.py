@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from itertools import count
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.test_cli import holdfast
 
 from holdfast.errors import CorruptStoreError, StoreUnavailableError, UsageError
 from holdfast.ports import Ledger
@@ -106,6 +109,20 @@ async def test_s3_6_an_unreadable_row_in_postgresql_means_that_nothing_is_swept(
         assert (report.ended, report.left) == ([], [])
         assert "nothing was swept" in report.problem
         await manager.release_all()
+
+
+async def test_the_command_line_reads_and_sweeps_a_ledger_in_postgresql(postgres: str) -> None:
+    row = make_row(kind="directory", name="scratch")
+    async with PostgresLedger(postgres) as ledger:
+        await ledger.put(row)
+        (listed,) = json.loads((await asyncio.to_thread(holdfast, "resources", "--json", "--store", postgres)).stdout)
+        assert (listed["id"], listed["name"], listed["state"]) == (row.id, "scratch", "elsewhere")
+        swept = await asyncio.to_thread(holdfast, "resources", "sweep", "--store", postgres)
+        assert "left directory scratch: its owner is on another machine, here" in swept.stdout
+        await ledger.remove(row.id)
+    done = await asyncio.to_thread(holdfast, "resources", "--store", "postgresql://nobody@127.0.0.1:1/x")
+    assert done.returncode == 1
+    assert "PostgreSQL: " in done.stderr
 
 
 async def test_s3_6_a_server_out_of_reach_means_that_nothing_is_swept() -> None:
