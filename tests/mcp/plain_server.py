@@ -8,6 +8,7 @@ import sys
 import time
 
 HOW = sys.argv[1] if len(sys.argv) > 1 else ""
+greeted: list[str] = []
 TOOLS = ("add", "pid", "environment", "crash", "flood", "junk", "hold", "stop_talking", "chatter")
 
 
@@ -17,6 +18,11 @@ def say(**message: object) -> None:
 
 
 def answer(request: dict) -> object:  # type: ignore[type-arg]
+    if HOW == "modern":
+        return modern(request)
+    if HOW == "strict" and not greeted and request["method"] != "initialize":
+        os._exit(4)
+    greeted.append(request["method"])
     if request["method"] == "initialize":
         version = request["params"]["protocolVersion"]
         return {
@@ -28,6 +34,25 @@ def answer(request: dict) -> object:  # type: ignore[type-arg]
         return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]}
     if request["method"] == "tools/call":
         return {"content": [{"type": "text", "text": str(use(**request["params"]))}]}
+    return None
+
+
+def modern(request: dict) -> object:  # type: ignore[type-arg]
+    """Without the greeting of old."""
+    if request["method"] == "server/discover":
+        return {
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }
+    if request["method"] == "tools/list":
+        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
+        return {"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"}
+    if request["method"] == "tools/call":
+        text = str(use(**request["params"]))
+        return {"resultType": "complete", "content": [{"type": "text", "text": text}]}
     return None
 
 

@@ -170,6 +170,13 @@ async def test_s3_3_a_handshake_that_fails_leaves_nothing_and_says_why(manager: 
     assert [found for found in started_here() if "plain_server" in found.command] == []
 
 
+@pytest.mark.parametrize("how", ["strict", "modern"])
+async def test_servers_of_either_age_are_understood(manager: McpManager, how: str) -> None:
+    server = await acquired(manager, plain(how))
+    assert len(await server.tools()) > 5
+    assert await server.call("add", {"a": 1, "b": 1}) == "2"
+
+
 async def test_a_program_that_is_not_there_is_named(manager: McpManager) -> None:
     with pytest.raises(SpawnError, match="cannot start no-such-server: there is no such command"):
         await manager.acquire(McpSpec(Command(("no-such-server",))), Borrower())

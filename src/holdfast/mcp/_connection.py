@@ -102,7 +102,12 @@ class Connection:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost sentence of a group of errors."""
+    cause = innermost(error)
+    return str(cause) or type(cause).__name__
+
+
+def innermost(error: BaseException) -> BaseException:
+    """What went wrong, out of the groups that task groups wrap it in."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    return error

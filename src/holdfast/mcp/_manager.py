@@ -92,6 +92,7 @@ class McpProcess(McpPeer):
     async def take_leave(self) -> None:
         """End its input and wait a little: that is how the protocol says goodbye."""
         await self._connection.aclose()
+        self.process.close_stdin()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), LEAVE_SECONDS)
 

@@ -12,7 +12,7 @@ from holdfast.mcp._tool import McpTool
 
 T = TypeVar("T")
 
-_CLOSED, _TIMED_OUT = -32000, -32001
+CLOSED, TIMED_OUT = -32000, -32001
 """The SDK's codes for errors that are not the server's own."""
 _MOST_PAGES = 100
 
@@ -50,12 +50,12 @@ class McpPeer(ABC):
         try:
             return await connection.use(lambda client: client.call_tool(tool, arguments, read_timeout_seconds=seconds))
         except MCPError as error:
-            if error.error.code == _TIMED_OUT:
+            if error.error.code == TIMED_OUT:
                 raise McpTimeoutError(
                     f"{tool} of MCP server {self.name} did not answer within {seconds:g} s; allow more, or ask for less",
                     server=self.name,
                 ) from error
-            if error.error.code == _CLOSED:
+            if error.error.code == CLOSED:
                 raise connection.lost() from error
             raise McpCallError(f"{self.name}: {error.error.message}", server=self.name) from error
 

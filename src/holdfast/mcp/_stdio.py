@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from holdfast.errors import UsageError
 from holdfast.logs import get_logger
+from holdfast.mcp._connection import innermost
+from holdfast.mcp._peer import CLOSED, TIMED_OUT
 from holdfast.mcp._places import MISSING, Enter
 from holdfast.resources import KeptProcess
 
@@ -20,6 +22,12 @@ JUNK_LINES = 1000
 """So many lines in a row that are no messages mean that it speaks something else."""
 
 Decode = Callable[[bytes], Any]
+
+
+@asynccontextmanager
+async def _lend(ends: tuple[Incoming, Outgoing]) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """Streams that outlive who uses them."""
+    yield ends
 
 
 class ProcessPlace:
@@ -36,6 +44,7 @@ class ProcessPlace:
     def load(self) -> Enter:
         try:
             import mcp
+            from mcp.shared.exceptions import MCPError
             from mcp.shared.message import SessionMessage
             from mcp.types import jsonrpc_message_adapter
         except ImportError as error:
@@ -44,14 +53,19 @@ class ProcessPlace:
         def decode(line: bytes) -> Any:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
 
+        ends = Incoming(self._process, decode, self._hear_no_more), Outgoing(self._process)
+
         async def enter(stack: AsyncExitStack) -> Any:
-            return await stack.enter_async_context(mcp.Client(self._streams(decode)))
+            try:  # some servers leave if the first they hear is anything else than the old greeting
+                return await stack.enter_async_context(mcp.Client(_lend(ends), mode="legacy"))
+            except Exception as error:
+                cause = innermost(error)
+                answered = isinstance(cause, MCPError) and cause.error.code not in (CLOSED, TIMED_OUT)
+                if self.over.is_set() or not answered:
+                    raise
+                return await stack.enter_async_context(mcp.Client(_lend(ends), mode="auto"))
 
         return enter
-
-    @asynccontextmanager
-    async def _streams(self, decode: Decode) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-        yield Incoming(self._process, decode, self._hear_no_more), Outgoing(self._process)
 
     def _hear_no_more(self, why: str) -> None:
         self.trouble = self.trouble or why
@@ -91,7 +105,7 @@ class Incoming:
         except _SenselessError as error:
             self._over(str(error))
             raise StopAsyncIteration from None
-        except BaseException:  # also a cancelled one is the last
+        except StopAsyncIteration:
             self._over("")
             raise
 
@@ -152,8 +166,7 @@ class Outgoing:
         await self._process.write(text.encode() + b"\n")
 
     async def aclose(self) -> None:
-        """Let it see the end, which asks it to leave."""
-        self._process.close_stdin()
+        """Nothing to let go of here either."""
 
     async def __aenter__(self) -> Self:
         return self
