@@ -9,7 +9,7 @@ import pytest
 from tests.jobs.support import Bench, Control, flow, given, job_of, out, rule, step, template
 
 from holdfast.errors import ModelAuthError, ModelUnavailableError
-from holdfast.flowfiles import Cache, Limits, Llm, Retry
+from holdfast.flowfiles import Cache, External, Limits, Llm, Retry
 from holdfast.models import NO_RETRIES, AssistantMessage, Reply, ScriptedModel, Text
 from holdfast.ports import JobStatus, Usage
 
@@ -60,7 +60,7 @@ async def test_a_model_is_asked_with_the_inputs_and_its_text_is_the_output(tmp_p
     ((messages, settings),) = models.asked
     assert [getattr(m, "text", None) or m.content for m in messages] == ["Be brief.", "Say hi"]
     assert settings.output_schema is None
-    assert control.said("", "text") == "hello there"
+    assert control.said("a", "text") == "hello there"
 
 
 async def test_declared_outputs_are_the_schema_of_the_answer(tmp_path: Path) -> None:
@@ -109,8 +109,6 @@ async def test_a_limit_of_a_step_is_a_failure_and_one_of_the_job_ends_it(tmp_pat
 
 
 async def test_what_a_job_used_before_it_was_taken_up_again_counts(tmp_path: Path) -> None:
-    from holdfast.flowfiles import External
-
     models = Models(reply("x"), reply("y"))
     bench = Bench(tmp_path, models=models)
     made = flow(

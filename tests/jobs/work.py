@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from typing import Any
 
@@ -106,3 +107,10 @@ gates: dict[str, Gate] = {}
 async def through(gate: str, **given: Any) -> dict[str, Any]:
     await gates[gate].go_through()
     return {"n": 1}
+
+
+stuck = threading.Event()
+
+
+def block(**given: Any) -> None:
+    stuck.wait(20)

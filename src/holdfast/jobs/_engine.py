@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import msgspec
 
@@ -36,10 +36,12 @@ from holdfast.jobs._scheduler import outputs_of
 from holdfast.jobs._scope import Scope, Shared
 from holdfast.jobs.executors import EXECUTORS
 from holdfast.models import Model, resolve_model
-from holdfast.ports import Job, JobControl, JobOutcome, JobStatus, StepInfo, Usage
+from holdfast.ports import Job, JobControl, JobOutcome, JobStatus, Lease, StepInfo, Usage
 from holdfast.resources import Keeper
 from holdfast.runs import End, Run, RunEntity, RunRef, RunStatus
 
+MakeLease: TypeAlias = Callable[[Run, dict[str, Any]], Awaitable[Lease]]
+"""Makes something for a run to hold, from a step's options. The run gives it back."""
 OUTPUT_CAP = 5 * 1024 * 1024
 PEEK_SECONDS = 0.5
 """How long it may take until it is known that someone wants a job that had ended to go on."""
@@ -51,7 +53,8 @@ class JobEngine:
     """Runs jobs of flow files, many at once on one loop. Close it: `async with JobEngine(runtime) as engine`.
 
     `home` is where workspaces and cached results are kept, else the project's own. `models` finds a model by its name. `executors`
-    adds to those there are. `secret` supplies what sensitive variables are.
+    adds to those there are. `secret` supplies what sensitive variables are. `agents` starts agent programs. `resources` makes
+    what steps ask to hold.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class JobEngine:
         default_model: str = "",
         secret: Callable[[str], str | None] = secret_from_environment,
         agents: Any = None,
+        resources: Mapping[str, MakeLease] | None = None,
         output_cap: int = OUTPUT_CAP,
     ) -> None:
         self.runtime = runtime
@@ -73,6 +77,8 @@ class JobEngine:
         self.default_agent = os.environ.get("HOLDFAST_AGENT", "")
         self.agents = agents
         """Who starts agents: the manager of `holdfast.acp`, if there are any."""
+        self.resources = dict(resources or {})
+        """Who makes what steps ask to hold (`resources`), by kind."""
         self.output_cap = output_cap
         self._secret = secret
         self._home = home

@@ -51,7 +51,7 @@ async def _read(store: JournalStore, job_id: str) -> dict[str, StepInfo]:
     found: dict[str, StepInfo] = {}
     async for row in store.read(job_id, branch=place.branch):
         if row.type == JobStartedEvent.type and row.run_id not in places:
-            _enter(places, row.run_id, msgspec.json.decode(row.payload).get("called_as", ""))
+            enter_place(places, row.run_id, msgspec.json.decode(row.payload).get("called_as", ""))
         elif row.type in _STATUSES and row.run_id in places:
             told = msgspec.json.decode((await blobs.resolve_row(row)).payload)
             if told.get("step"):
@@ -69,7 +69,7 @@ def _below(found: dict[str, StepInfo], path: str, info: StepInfo) -> StepInfo:
     return replace(info, status="cancelled", reason="the step around it ended")
 
 
-def _enter(places: dict[str, str], run_id: str, called_as: str) -> None:
+def enter_place(places: dict[str, str], run_id: str, called_as: str) -> None:
     """A flow inside a step: its steps are named after that, and after the item where there are several."""
     parent, _, call = called_as.partition(" ")
     step = call.partition("#")[0]

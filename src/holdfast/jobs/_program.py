@@ -20,7 +20,7 @@ from holdfast.events.families.step import (
     StepStartedEvent,
     StepWaitingEvent,
 )
-from holdfast.flowfiles import ForEach, StepSpec
+from holdfast.flowfiles import ForEach, ResourceRequest, StepSpec
 from holdfast.graph import Cancelled, Completed, Execution, Fact, Failed, Graph, Started, Verdict, Waiting
 from holdfast.jobs import _cache
 from holdfast.jobs._binding import Inputs
@@ -79,7 +79,7 @@ class JobProgram:
         return None
 
     def subject(self, step: str) -> Subject | None:
-        return None
+        return Subject(task_name=step)
 
     def _call_here(self, execution: Execution, given: Given) -> dict[str, Any]:
         step = self.spec(execution.step)
@@ -95,6 +95,8 @@ class JobProgram:
         executor = step.fallback.executor if execution.fallback and step.fallback is not None else step.executor
         call = Call(step, executor, given.inputs, execution, self._run, self.scope, meter, given.attempt, given.items)
         work = self.scope.engine.registry.find(executor)
+        for request in step.resources:
+            await self._hold(request)
         key = _cache.key_of(call) if step.cache is not None else ""
         if key and (known := await self.scope.engine.cache.get(key, call.now_us)) is not None:
             return self._checked(step, known)
@@ -103,6 +105,16 @@ class JobProgram:
             ttl = step.cache.ttl_seconds
             await self.scope.engine.cache.put(key, outputs, call.now_us, None if ttl is None else round(ttl * 1e6))
         return outputs
+
+    async def _hold(self, request: ResourceRequest) -> None:
+        """Have the run hold what a step asks for; it is given back with the run, on every way out."""
+        maker = self.scope.engine.resources.get(request.kind)
+        if maker is None:
+            known = ", ".join(self.scope.engine.resources) or "none"
+            raise JobStepError(
+                f"there is no resource of kind {request.kind!r}; this worker knows {known}", category="configuration"
+            )
+        self._run.own(await maker(self._run, dict(request.options)))
 
     async def _delay(self, execution: Execution) -> None:
         left = execution.not_before_us - self._run.host.clock.time_ns() // 1000

@@ -256,7 +256,8 @@ class JobScheduler(Scheduler):
     def place(self, execution: Execution) -> Position:
         here = self.run.place
         cause = next((self.event_ids[used] for used in reversed(execution.uses) if used in self.event_ids), None)
-        return Position(self.run.id, here.scope, here.subject, cause or here.triggered_by, execution.key)
+        subject = self.program.subject(execution.step) or here.subject
+        return Position(self.run.id, here.scope, subject, cause or here.triggered_by, execution.key)
 
     def weigh(self, outcome: Outcome, execution: Execution) -> Outcome:
         step, fact = self.program.spec(execution.step), outcome.fact
