@@ -156,6 +156,19 @@ async def test_s3_1_on_every_way_out_everything_is_released_and_s3_4_no_step_is_
     assert bench.runtime.inventory() == []
 
 
+async def test_s3_9_49_abandoned_jobs_leave_no_process(bench: Bench) -> None:
+    await bench.outputs(flow(step("warm", script("true"))))
+    enough = rule("abandon", name="enough")
+    made = flow(
+        step("chain", script(CHAIN.replace("echo up >&2", "touch up"))),
+        step("look", script("while [ ! -e up ]; do sleep 0.05; done"), exits=(enough,)),
+    )
+    with process_audit():
+        outcomes = await asyncio.gather(*(bench.run(made) for _ in range(49)))
+    assert {outcome.reason.partition(":")[0] for outcome in outcomes} == {"abandoned (step look, rule enough)"}
+    assert bench.runtime.inventory() == []
+
+
 async def test_s3_8_the_event_of_the_end_says_why_at_which_step_by_which_rule(bench: Bench) -> None:
     job = job_of(flow(step("a", script("true"), exits=(rule("abandon", name="hopeless"),))))
     await bench.engine.run(job, Control())

@@ -24,6 +24,7 @@ from holdfast.events.families.exit import (
 from holdfast.events.families.job import JobLimitExceededEvent, JobPausedEvent, JobResumedEvent
 from holdfast.events.families.step import StepRerunRequestedEvent, StepRetryScheduledEvent, StepSkippedEvent
 from holdfast.graph import (
+    Cancelled,
     Command,
     Complete,
     Completed,
@@ -268,6 +269,8 @@ class JobScheduler(Scheduler):
             self.shared.paused = self.shared.paused or bool(wait.held)
             since = execution.since_us or self._now_us()
             return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
+        if isinstance(fact, Cancelled):
+            self.waits.pop(execution.key, None)
         if isinstance(fact, Completed):
             try:
                 return self._weigh_result(outcome, execution)
