@@ -378,7 +378,8 @@ def _fail(
         without = {"available": _without(data.available, step), "excused": data.excused | {step}}
         return replace(state, data=replace(data, **without))
     if verdict.action == "fail":
-        return _break(state, data, error, Failure(verdict.reason or "step_failed", step, verdict.rule))
+        state = _break(state, data, error, Failure(verdict.reason or "step_failed", step, verdict.rule))
+        return _to_go_on_inside(state, execution) if graph.shape.wired[step].nested else state
     return _conclude(graph, state, data, execution, verdict, failed=True)
 
 
@@ -408,6 +409,13 @@ def _break(state: GraphState, data: DataState, error: str, failure: Failure) -> 
     """The run fails; what it says is the first reason there was."""
     data = replace(data, failure=data.failure or failure, broken=data.broken | {failure.step})
     return replace(state, errors=(*state.errors, error), data=data)
+
+
+def _to_go_on_inside(state: GraphState, execution: Execution) -> GraphState:
+    """A failed step that is made of steps: taken up again it is the same execution, and those that were done inside stay so."""
+    data = state.data or DataState()
+    halted = {**state.halted, execution.key: execution}
+    return replace(state, halted=halted, data=replace(data, broken=data.broken - {execution.step}))
 
 
 def _kept(data: DataState, used: dict[str, tuple[str, ...]], new: str) -> dict[str, tuple[str, ...]]:
