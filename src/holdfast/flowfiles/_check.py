@@ -77,9 +77,7 @@ def _check_names(flow: FlowFile, step: StepSpec, report: Report) -> None:
     named = [("after", one) for one in step.after] + [("after_resolved", one) for one in step.after_resolved]
     named += [("fork_from", step.fork_from)] if step.fork_from else []
     for key, name in named:
-        if name == step.name:
-            report.error("self-wait", step.at, f"{step.name} waits for itself ({key})", fix=f"remove it from {key}")
-        elif name not in flow.by_name:
+        if name not in flow.by_name:
             _unknown_step(f"{key} of {step.name}", name, step.at, others, report)
     for rule in step.exits:
         if rule.target and rule.target not in flow.by_name:

@@ -98,7 +98,7 @@ def compile_expression(
             _check_names(body, known)
     except _Fault as fault:
         where = _inside(at, fault.node, text)
-        message = f"`{_shown(text)}` is no expression: {fault}"
+        message = f"`{_shown(text)}` cannot be used: {fault}"
         raise ExpressionError(message, text=text, at=str(where or "")) from None
     return compiled
 

@@ -19,7 +19,7 @@ def find_flow(reference: str, start: Path) -> Path | None:
     if "\0" in reference or not reference.strip():
         return None
     path = Path(reference)
-    if (found := _entry(start / path.expanduser() if reference.startswith("~") else start / path)) is not None:
+    if (found := _entry(start / path)) is not None:
         return found
     if path.is_absolute() or reference.startswith(".") or reference.endswith((".yaml", ".yml")):
         return None
@@ -28,10 +28,10 @@ def find_flow(reference: str, start: Path) -> Path | None:
 
 def _entry(path: Path) -> Path | None:
     """The file that a path means: itself, the entry of a directory, or the one with our suffix."""
-    for candidate in (path, path / ENTRY, path.with_name(path.name + SUFFIX)):
-        if _is_file(candidate):
-            return candidate
-    return None
+    candidates = [path, path / ENTRY]
+    if path.name:
+        candidates.append(path.with_name(path.name + SUFFIX))
+    return next(filter(_is_file, candidates), None)
 
 
 def _is_file(path: Path) -> bool:

@@ -17,6 +17,7 @@ from holdfast.flowfiles._format import FLOW, KIT
 from holdfast.flowfiles._loops import with_loops
 from holdfast.flowfiles._model import FlowFile, Position, Template, Tool, Variable
 from holdfast.flowfiles._nodes import MAX_BYTES, Node, read_nodes
+from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._shapes import BAD, Fields
 from holdfast.flowfiles._steps import build_limits, build_step
 
@@ -121,7 +122,8 @@ class Folder:
         fields = FLOW.read(node, self.report)
         if fields is BAD:
             return None
-        if not fields.get("steps") and "steps" in fields:
+        listed = node.get("steps") if isinstance(node, MappingNode) else None
+        if isinstance(listed, MappingNode) and not listed.entries:
             self.report.error("no-steps", fields.place("steps"), "the flow has no steps", fix="add one")
         steps = tuple(build_step(step, at, body, self) for at, step, body in fields.get("steps", []))
         flow = FlowFile(

@@ -45,13 +45,15 @@ def _backward(flow: FlowFile, edges: Edges) -> set[tuple[str, str]]:
 
 def _head(flow: FlowFile, edges: Edges, reader: str, source: str) -> str | None:
     """The head of the innermost loop that leads from the source back to the reader."""
-    heads = {
-        str(rule.target)
+    around = [
+        (str(rule.target), step.name)
         for step, rule in loop_rules(flow)
         if comes_before(edges, str(rule.target), reader)
         and comes_before(edges, reader, step.name)
         and comes_before(edges, str(rule.target), source)
-    }
+    ]
+    inside = [head for head, closer in around if comes_before(edges, source, closer)]
+    heads = inside or [head for head, _ in around]  # a source on a branch beside the loop
     return max(sorted(heads), key=lambda head: len(ancestors(edges, head)), default=None)
 
 

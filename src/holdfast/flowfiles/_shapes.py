@@ -354,7 +354,7 @@ class Record:
         fields.places[name.text] = name.at
         if key.note:
             report.note("accepted-key", name.at, f"{name.text}: {key.note}")
-        if is_null(value) and not key.is_required:
+        if is_null(value) and not key.is_required and not isinstance(key.shape, Anything):
             return None  # a key with nothing after it is as good as none
         read = key.shape.read(value, report)
         if read is not BAD:
