@@ -33,6 +33,9 @@
     │   ├── RunCancelledError               it was cancelled, with a reason
     │   ├── StepFailedError                 a step of its graph broke, or ran too often
     │   ├── StateConflictError              steps that overlapped changed the same thing; names path, steps and fix
+    │   ├── AgentError                      an agent gave no answer that counts
+    │   ├── GuardrailError                  a task's output was refused as often as it may be
+    │   ├── BudgetExceededError             the run has used what it may use
     │   ├── AnswerPendingError              a person's answer will come later; the run is put down until then
     │   ├── RunEndedError                   it has ended; late writes and emits are refused
     │   └── RunUnrecordedError              it ended, but its end could not be stored
@@ -235,6 +238,18 @@ class AnswerPendingError(RunError):
         self.requests = requests
         """The questions without an answer, as `HumanRequest`s."""
         super().__init__(message)
+
+
+class AgentError(RunError):
+    """An agent gave no answer that counts: too many turns, empty answers, or none in the form that was asked for."""
+
+
+class GuardrailError(RunError):
+    """A task's output was refused by a guardrail as often as it may be."""
+
+
+class BudgetExceededError(RunError):
+    """The run has used what it may use: money, tokens, requests or time."""
 
 
 class RunEndedError(RunError):

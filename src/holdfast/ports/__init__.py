@@ -30,6 +30,7 @@ from holdfast.ports._resources import (
     Spec,
     SweepReport,
 )
+from holdfast.ports._usage import Usage
 
 __all__ = [
     "Batch",
@@ -63,4 +64,5 @@ __all__ = [
     "Snapshot",
     "Spec",
     "SweepReport",
+    "Usage",
 ]
