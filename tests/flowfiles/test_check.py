@@ -255,6 +255,12 @@ BAD = [
 
 ODD = [
     (
+        "a category that does not exist",
+        "steps: {a: {run: x, exits: [{when: \"error_category in ('timout', 'auth')\", action: advance}]}}",
+        "unknown-category",
+        "did you mean timeout?",
+    ),
+    (
         "an undeclared variable",
         "inputs: {topic: {}}\nsteps: {a: {run: x, inputs: {t: $job.topc}}}",
         "undeclared-variable",

@@ -193,7 +193,7 @@ def test_every_executor_comes_through(everything: FlowFile) -> None:
     assert isinstance(executors["test"], Script)
     ask = executors["ask"]
     assert isinstance(ask, External)
-    assert ask.on_timeout == {"ok": "no"}
+    assert ask.on_timeout == {"ok": False}
     watch = executors["watch"]
     assert isinstance(watch, Poll)
     assert (watch.check_command, watch.interval_seconds) == ("gh pr checks", 30)
@@ -475,7 +475,21 @@ BAD = [
         "wrong-value",
         "did you mean timeout?",
     ),
-    ("on_timeout alone", step("executor: external\non_timeout: {a: 1}"), "4:5", "misplaced-key", "timeout: 24h"),
+    ("on_timeout alone", step("executor: external\non_timeout: fail"), "4:5", "misplaced-key", "timeout: 24h"),
+    (
+        "on_timeout of nothing",
+        step("executor: external\ntimeout: 1h\noutputs: [good]\non_timeout: {god: 1}"),
+        "6:5",
+        "unknown-output",
+        "did you mean good?",
+    ),
+    (
+        "on_timeout of the wrong type",
+        step("executor: external\ntimeout: 1h\noutputs: {n: {type: number}}\non_timeout: {n: x}"),
+        "6:5",
+        "wrong-value",
+        "n is a number",
+    ),
     (
         "output_path alone",
         step("executor: agent\nprompt: x\noutput_path: x"),

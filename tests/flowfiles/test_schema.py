@@ -81,7 +81,15 @@ def _by_schema(row: tuple[str, str, str, str, str]) -> bool:
     )
 
 
-BEYOND = {"unknown input tested", "options without choice", "bounds of text", "no prompt", "two prompts", "emit_flow"}
+BEYOND = {
+    "unknown input tested",
+    "options without choice",
+    "bounds of text",
+    "no prompt",
+    "two prompts",
+    "emit_flow",
+    "on_timeout of the wrong type",
+}
 """What is about several keys at once, and left to the parser."""
 
 

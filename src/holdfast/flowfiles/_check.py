@@ -24,8 +24,8 @@ def check_flow_model(flow: FlowFile, report: Report) -> None:
         check_expressions(step, report)
         check_templates(step, report)
         _check_child(step, report)
-    check_loops(flow, report)
-    check_sessions(flow, report)
+    if check_loops(flow, report):
+        check_sessions(flow, report)
 
 
 def implied_variables(flow: FlowFile) -> tuple[Variable, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import get_args
 
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._expressions import CompiledExpression, compile_expression
 from holdfast.flowfiles._findings import Report
 from holdfast.flowfiles._model import (
     AgentCall,
+    ErrorCategory,
     Executor,
     Expression,
     External,
@@ -54,8 +56,9 @@ def check_expressions(step: StepSpec, report: Report) -> None:
     for rule in step.exits:
         if rule.when is not None:
             compiled = _check(rule.when, RULE_NAMES, report)
-            if compiled is not None and fields is not None:
+            if compiled is not None:
                 _check_fields(step, rule.when, compiled, fields, report)
+                _check_categories(rule.when, compiled, report)
 
 
 def _check(expression: Expression, known: Collection[str] | None, report: Report) -> CompiledExpression | None:
@@ -67,12 +70,21 @@ def _check(expression: Expression, known: Collection[str] | None, report: Report
 
 
 def _check_fields(
-    step: StepSpec, expression: Expression, compiled: CompiledExpression, fields: Collection[str], report: Report
+    step: StepSpec, expression: Expression, compiled: CompiledExpression, fields: Collection[str] | None, report: Report
 ) -> None:
     for field in compiled.fields_of("outputs"):
-        if field not in fields:
+        if fields is not None and field not in fields:
             hint = did_you_mean(field, fields).removeprefix("; ") or f"it gives {', '.join(fields)}"
             report.error("unknown-output", expression.at, f"{step.name} does not give {field}", fix=hint)
+
+
+def _check_categories(expression: Expression, compiled: CompiledExpression, report: Report) -> None:
+    """A category that does not exist never comes."""
+    categories = get_args(ErrorCategory)
+    for value in compiled.compared_with("error_category"):
+        if isinstance(value, str) and value not in categories:
+            hint = did_you_mean(value, categories).removeprefix("; ") or f"there are {', '.join(categories)}"
+            report.warning("unknown-category", expression.at, f"no failure is of category {value!r:.60}", fix=hint)
 
 
 def _check_input_test(step: StepSpec, when: WhenInput, inputs: list[str], report: Report) -> None:

@@ -37,7 +37,8 @@ class CompiledExpression:
     def __init__(self, text: str, at: Position | None, body: ast.expr) -> None:
         self.text = text
         self.at = at
-        self._body = body
+        self.body = body
+        """what was read, for those who look at its form; it was checked"""
         self.names = tuple(dict.fromkeys(node.id for node in _free_names(body)))
         """What it reads, in order of appearance."""
 
@@ -47,15 +48,24 @@ class CompiledExpression:
 
     def fields_of(self, name: str) -> tuple[str, ...]:
         """The fields of a name that it reads, as in `outputs.score`; not those it asks for with `get`."""
-        called = {id(node.func) for node in ast.walk(self._body) if isinstance(node, ast.Call)}
+        called = {id(node.func) for node in ast.walk(self.body) if isinstance(node, ast.Call)}
         return tuple(
             node.attr
-            for node in ast.walk(self._body)
+            for node in ast.walk(self.body)
             if isinstance(node, ast.Attribute)
             and id(node) not in called
             and isinstance(node.value, ast.Name)
             and node.value.id == name
         )
+
+    def compared_with(self, name: str) -> tuple[Any, ...]:
+        """The constants it compares a name with, as in `error_category == 'timeout'` or `in ('a', 'b')`."""
+        found: list[Any] = []
+        for node in ast.walk(self.body):
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == name:
+                inside = [one for part in node.comparators for one in ast.walk(part)]
+                found += [one.value for one in inside if isinstance(one, ast.Constant)]
+        return tuple(found)
 
     def evaluate(self, names: Mapping[str, Any]) -> Any:
         """Its value, as plain data.
@@ -65,7 +75,7 @@ class CompiledExpression:
         """
         evaluation = Evaluation(names, Budget(MAX_STEPS))
         try:
-            return evaluation.result(self._body)
+            return evaluation.result(self.body)
         except TooMuchWorkError as error:
             raise self._error("it does too much; do the work in a step and test its output") from error
         except KeyError as error:

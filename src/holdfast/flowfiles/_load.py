@@ -23,7 +23,7 @@ from holdfast.flowfiles._steps import build_limits, build_step
 
 MAX_FLOWS = 64
 """Files that one flow may be made of, itself included."""
-MAX_STEPS = 5_000
+MAX_STEPS = 2_000
 """Steps of a flow, those of sub-flows counted wherever they are used."""
 
 
@@ -143,11 +143,12 @@ class Folder:
         return self._checked(flow)
 
     def _checked(self, flow: FlowFile) -> FlowFile:
+        if flow.size > MAX_STEPS:
+            self.report.error("too-large", flow.at, f"the flow has more than {MAX_STEPS:,} steps, counting sub-flows")
+            return flow
         flow = with_loops(flow)
         flow = replace(flow, inputs=(*flow.inputs, *implied_variables(flow)))
         check_flow_model(flow, self.report)
-        if flow.size > MAX_STEPS:
-            self.report.error("too-large", flow.at, f"the flow has more than {MAX_STEPS:,} steps, counting sub-flows")
         return flow
 
     # -- what executors ask for ----------------------------------------------------------------------------------------
