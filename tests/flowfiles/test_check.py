@@ -9,6 +9,22 @@ from holdfast.flowfiles import StepSource, check_tools, terminals
 
 GOOD = [
     (
+        "a step for the first round only",
+        """
+        steps:
+          begin: {run: x, inputs: {old: {from: end.o, optional: true}}, when: {input: old, is_present: false}, outputs: [o]}
+          end:
+            run: x
+            inputs: {o: begin.o}
+            outputs: [o]
+            exits: [{when: attempt < 3, action: loop, target: begin}]
+        """,
+    ),
+    (
+        "derived outputs that build on one another",
+        "steps: {a: {run: x, outputs: [n], derived_outputs: {m: n + 1, k: m + n}}}",
+    ),
+    (
         "a loop closed by a rule and an optional input",
         """
         steps:
@@ -75,6 +91,12 @@ GOOD = [
 ]
 
 BAD = [
+    (
+        "a derived output that reads a later one",
+        "steps: {a: {run: x, outputs: [n], derived_outputs: {k: m + n, m: n + 1}}}",
+        "unknown-name",
+        "there is no m here",
+    ),
     (
         "an unknown step",
         "steps: {a: {run: x, outputs: [o]}, b: {run: x, inputs: {i: aa.o}}}",
@@ -255,6 +277,12 @@ BAD = [
 
 ODD = [
     (
+        "a loop that an earlier rule can end",
+        "steps: {a: {run: x, outputs: [ok], exits: [{when: outputs.ok, action: advance}, {action: loop, target: a}]}}",
+        "unbounded-loop",
+        "max_iterations",
+    ),
+    (
         "a category that does not exist",
         "steps: {a: {run: x, exits: [{when: \"error_category in ('timout', 'auth')\", action: advance}]}}",
         "unknown-category",
@@ -361,8 +389,25 @@ def test_the_last_steps_are_those_that_nothing_comes_after(folder: Folder) -> No
           b: {run: x, inputs: {o: a.o}}
           c: {run: x, inputs: {o: {from: a.o, optional: true}}}
           d: {run: x, after_resolved: [c]}
+          e: {run: x, inputs: {o: {from: b.o, optional: true}}}
         """)
-    assert [one.name for one in terminals(flow)] == ["b", "d"]
+    assert [one.name for one in terminals(flow)] == ["d", "e"]
+
+
+def test_what_reads_upwards_in_the_file_goes_forward_and_what_reads_downwards_comes_round(folder: Folder) -> None:
+    flow = folder.load("""
+        steps:
+          a: {run: x, inputs: {i: {from: b.o, optional: true}}, outputs: [o]}
+          b:
+            run: x
+            inputs: {i: {from: a.o, optional: true}}
+            outputs: [o]
+            exits: [{when: attempt < 3, action: loop, target: a}]
+        """)
+    assert [one.inputs[0].sources[0] for one in flow.steps] == [
+        StepSource("b", ("o",), loop="a"),
+        StepSource("a", ("o",)),
+    ]
 
 
 def test_an_undeclared_variable_of_a_flow_that_declares_none_is_implied(folder: Folder) -> None:

@@ -22,7 +22,7 @@ from holdfast.flowfiles._model import (
     WhenInput,
 )
 from holdfast.flowfiles._nearest import did_you_mean
-from holdfast.flowfiles._shapes import located
+from holdfast.flowfiles._shapes import report_expression
 from holdfast.flowfiles._templates import compile_template
 
 RULE_NAMES = frozenset({"outputs", "attempt", "max_attempts", "error", "error_category"})
@@ -49,7 +49,7 @@ def check_expressions(step: StepSpec, report: Report) -> None:
     elif isinstance(step.when, WhenInput):
         _check_input_test(step, step.when, inputs, report)
     fields = produced(step)
-    known = ["outputs", *(fields or ())]
+    known = ["outputs", *(name for name in fields or () if name not in dict(step.derived_outputs))]
     for name, expression in step.derived_outputs:
         _check(expression, known if fields is not None else None, report)
         known.append(name)
@@ -65,7 +65,7 @@ def _check(expression: Expression, known: Collection[str] | None, report: Report
     try:
         return compile_expression(expression.text, expression.at, known=known)
     except ExpressionError as error:
-        report.error("unknown-name", *located(error, expression.at))
+        report_expression("unknown-name", error, expression.at, report)
         return None
 
 

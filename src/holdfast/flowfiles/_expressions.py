@@ -175,8 +175,6 @@ def _check_call(node: ast.Call) -> None:
     for keyword in node.keywords:
         if keyword.arg not in KEYWORDS.get(name, ()):
             raise _Fault(f"{name}() takes no {keyword.arg or '**'}=", node)
-    if any(isinstance(argument, ast.Starred) for argument in node.args):
-        raise _Fault("* is not part of the language", node)
     _check_pattern(name, node)
 
 

@@ -188,7 +188,7 @@ class Formula:
         try:
             compiled = compile_expression(node.text, node.inner)
         except ExpressionError as error:
-            report.error("bad-expression", *located(error, node.inner))
+            report_expression("bad-expression", error, node.inner, report)
             return BAD
         return Expression(node.text, node.inner, compiled.names)
 
@@ -379,10 +379,12 @@ class Record:
         return schema | ({"required": required} if required else {})
 
 
-def located(error: ExpressionError, otherwise: Position) -> tuple[Position, str]:
-    """Where an expression is wrong, and how, without the place."""
+def report_expression(code: str, error: ExpressionError, otherwise: Position, report: Report) -> None:
+    """Report what is wrong with an expression, where it is wrong."""
     file, line, column = (error.at or str(otherwise)).rsplit(":", 2)
-    return Position(file, int(line), int(column)), str(error).removeprefix(f"{error.at}: ")
+    message, _, fix = str(error).removeprefix(f"{error.at}: ").rpartition("; ")
+    at = Position(file, int(line), int(column))
+    report.error(code, at, message or fix, fix=fix if message else "correct the expression")
 
 
 def _short(text: str) -> str:

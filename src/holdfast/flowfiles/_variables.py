@@ -53,8 +53,7 @@ def resolve_variables(
     for one in flow.variables:
         if one.sensitive:
             continue
-        settings = local if one in flow.config else {}
-        found = [place[one.name] for place in (given, asked, settings) if one.name in place]
+        found = [place[one.name] for place in (given, asked, local) if one.name in place]
         found += [value for prefix in PREFIXES if (value := environ.get(prefix + one.name.upper())) is not None]
         if not found and one.default is UNSET and one.required:
             missing.append(one)
