@@ -62,6 +62,18 @@ def test_validate_as_json_is_data_and_a_warning_does_not_count(holdfast: Project
     ]
 
 
+def test_a_kit_is_checked_flow_by_flow(holdfast: Project) -> None:
+    for name, text in (("KIT.yaml", "name: kit\n"), ("a/FLOW.yaml", BAD), ("b.flow.yaml", "steps: {a: {run: x}}\n")):
+        (holdfast.folder / "kit" / name).parent.mkdir(parents=True, exist_ok=True)
+        (holdfast.folder / "kit" / name).write_text(text)
+    done = holdfast("validate", "kit", "--json")
+    assert done.returncode == 3
+    assert [(one["flow"], one["valid"]) for one in json.loads(done.stdout)] == [
+        ("kit/a/FLOW.yaml", False),
+        ("kit/b.flow.yaml", True),
+    ]
+
+
 def test_on_a_terminal_findings_are_a_table(holdfast: Project) -> None:
     shown = holdfast.on_terminal("validate", "good", columns=140)
     assert "what to do" in shown

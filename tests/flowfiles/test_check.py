@@ -9,6 +9,10 @@ from holdfast.flowfiles import StepSource, check_tools, terminals
 
 GOOD = [
     (
+        "a sub-flow with a secret, which nobody hands on",
+        "steps: {a: {flow: {inputs: {key: {sensitive: true}}, steps: {x: {run: x, inputs: {k: $job.key}}}}}}",
+    ),
+    (
         "a step for the first round only",
         """
         steps:

@@ -70,6 +70,11 @@ def test_work_grows_with_the_text_and_not_faster(pattern: str) -> None:
     assert work(800) < 2.5 * work(400)
 
 
+def test_lines_have_their_own_ends_when_asked_for() -> None:
+    assert search("(?m)^b$", "a\nb\nc", Budget(1000)) == ("b", None)
+    assert search("^b$", "a\nb\nc", Budget(1000)) is None
+
+
 def test_a_text_that_is_too_long_for_the_budget_is_refused() -> None:
     with pytest.raises(TooMuchWorkError):
         search("x", "a" * 1000, Budget(500))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.flowfiles._expressions import CompiledExpression, compile_expression
 from holdfast.flowfiles._fields import coerce
-from holdfast.flowfiles._find import find_flow
+from holdfast.flowfiles._find import find_flow, flows_of_kit
 from holdfast.flowfiles._findings import Finding
 from holdfast.flowfiles._load import check_flow, load_flow
 from holdfast.flowfiles._model import (
@@ -119,6 +119,7 @@ __all__ = [
     "find_flow",
     "find_plugin",
     "flow_schema",
+    "flows_of_kit",
     "installed_schema",
     "kind_of",
     "load_flow",

@@ -37,7 +37,7 @@ def _entry(path: Path) -> Path | None:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # too long a name, no permission
+    except (OSError, ValueError):  # too long a name, no permission, a zero byte
         return False
 
 
@@ -55,6 +55,13 @@ def kit_of(file: Path) -> Path | None:
     folder = file.parent.parent if file.name == ENTRY else file.parent
     kit = folder / KIT_FILE
     return kit if _is_file(kit) else None
+
+
+def flows_of_kit(folder: Path) -> list[Path]:
+    """The files of a kit's flows, by name; empty when the folder is no kit."""
+    if not _is_file(folder / KIT_FILE):
+        return []
+    return sorted((*folder.glob(f"*/{ENTRY}"), *folder.glob(f"*{SUFFIX}")))
 
 
 def flow_name(file: Path) -> str:
