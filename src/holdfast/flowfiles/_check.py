@@ -10,9 +10,10 @@ from holdfast.flowfiles._check_loops import check_loops
 from holdfast.flowfiles._check_reading import check_expressions, check_templates, produced
 from holdfast.flowfiles._check_sessions import check_sessions
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import FlowFile, ForEach, Input, JobSource, Position, StepSpec, SubFlow, Variable
+from holdfast.flowfiles._model import FlowFile, ForEach, Input, JobSource, StepSpec, SubFlow
 from holdfast.flowfiles._nearest import did_you_mean
 from holdfast.flowfiles._order import step_sources, terminals
+from holdfast.flowfiles._parts import Position, Variable
 
 
 def check_flow_model(flow: FlowFile, report: Report) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._expressions import compile_expression
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import ExitRule, Expression, FlowFile, StepSpec, WhenExpression
+from holdfast.flowfiles._model import ExitRule, FlowFile, StepSpec, WhenExpression
 from holdfast.flowfiles._order import (
     Before,
     find_circle,
@@ -16,6 +16,7 @@ from holdfast.flowfiles._order import (
     strong_edges,
     waits_for,
 )
+from holdfast.flowfiles._parts import Expression
 
 
 def check_loops(flow: FlowFile, report: Report) -> bool:

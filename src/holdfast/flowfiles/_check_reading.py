@@ -8,20 +8,9 @@ from typing import get_args
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._expressions import CompiledExpression, compile_expression
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import (
-    AgentCall,
-    ErrorCategory,
-    Executor,
-    Expression,
-    External,
-    Llm,
-    Poll,
-    StepSpec,
-    Template,
-    WhenExpression,
-    WhenInput,
-)
+from holdfast.flowfiles._model import AgentCall, Executor, External, Llm, Poll, StepSpec, WhenExpression, WhenInput
 from holdfast.flowfiles._nearest import did_you_mean
+from holdfast.flowfiles._parts import ErrorCategory, Expression, Template
 from holdfast.flowfiles._shapes import report_expression
 from holdfast.flowfiles._templates import compile_template
 

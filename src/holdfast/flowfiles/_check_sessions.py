@@ -9,8 +9,9 @@ from typing import Any
 
 from holdfast.flowfiles._expressions import compile_expression
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import Expression, FlowFile, StepSpec, WhenExpression, WhenInput
+from holdfast.flowfiles._model import FlowFile, StepSpec, WhenExpression, WhenInput
 from holdfast.flowfiles._order import Before, strong_edges
+from holdfast.flowfiles._parts import Expression
 
 MAX_CLASHES = 10
 """Told of one session; the rest is more of the same."""

@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._budget import Budget, TooMuchWorkError
 from holdfast.flowfiles._evaluate import CONSTANTS, FUNCTIONS, KEYWORDS, METHODS, OPERATORS, Evaluation
-from holdfast.flowfiles._model import Position
 from holdfast.flowfiles._nearest import did_you_mean
+from holdfast.flowfiles._parts import Position
 from holdfast.flowfiles._regex import compile_pattern
 
 MAX_TEXT = 4_000

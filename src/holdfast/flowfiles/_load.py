@@ -15,9 +15,10 @@ from holdfast.flowfiles._find import find_flow, flow_name, kit_of, shown_path
 from holdfast.flowfiles._findings import Finding, Report
 from holdfast.flowfiles._format import FLOW, KIT
 from holdfast.flowfiles._loops import with_loops
-from holdfast.flowfiles._model import FlowFile, Position, Template, Tool, Variable
+from holdfast.flowfiles._model import FlowFile
 from holdfast.flowfiles._nodes import MAX_BYTES, Node, read_nodes
 from holdfast.flowfiles._nodes import Mapping as MappingNode
+from holdfast.flowfiles._parts import Position, Template, Tool, Variable
 from holdfast.flowfiles._shapes import BAD, Fields
 from holdfast.flowfiles._steps import build_limits, build_step
 

@@ -14,7 +14,7 @@ import yaml
 from msgspec import Struct
 
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import Position
+from holdfast.flowfiles._parts import Position
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50

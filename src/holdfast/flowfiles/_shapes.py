@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._expressions import compile_expression
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import Expression, Position, Template
 from holdfast.flowfiles._nearest import nearest
 from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._nodes import Node, Scalar, Sequence, is_null, plain
+from holdfast.flowfiles._parts import Expression, Position, Template
 
 Schema = dict[str, Any]
 BAD: Any = type("Bad", (), {"__repr__": lambda self: "BAD", "__bool__": lambda self: False})()

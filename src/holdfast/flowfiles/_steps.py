@@ -20,9 +20,6 @@ from holdfast.flowfiles._model import (
     External,
     Fallback,
     ForEach,
-    Limits,
-    OutputField,
-    Position,
     ResourceRequest,
     Retry,
     Script,
@@ -34,6 +31,7 @@ from holdfast.flowfiles._model import (
 from holdfast.flowfiles._nearest import did_you_mean
 from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._nodes import Node
+from holdfast.flowfiles._parts import Limits, OutputField, Position
 from holdfast.flowfiles._shapes import Fields, Record, names_of, wrong
 from holdfast.flowfiles._sources import read_inputs
 

@@ -16,10 +16,11 @@ from holdfast.flowfiles._fields import coerce
 from holdfast.flowfiles._find import ENTRY, SUFFIX, shown_path
 from holdfast.flowfiles._findings import Report
 from holdfast.flowfiles._load import read_bounded
-from holdfast.flowfiles._model import FlowFile, Position, Variable
+from holdfast.flowfiles._model import FlowFile
 from holdfast.flowfiles._nearest import did_you_mean
 from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._nodes import plain, read_nodes
+from holdfast.flowfiles._parts import Position, Variable
 
 PREFIXES = ("HOLDFAST_VAR_", "STEPWISE_VAR_")
 """Of the environment variables that hold values; the second is an alias."""
