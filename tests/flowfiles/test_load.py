@@ -44,12 +44,13 @@ def test_a_kit_is_a_directory_of_flows_with_defaults_of_its_own(folder: Folder) 
         ("description: x\n", "missing-key", "1:1"),
         ("name: dev\ndefaults: {depth: deep}\n", "bad-default", "2:12"),
         ("- x\n", "wrong-value", "1:1"),
+        ("name: dev\ndefaults: {key: hunter2}\n", "sensitive-default", "2:12"),
         ("a: [", "yaml", "2:1"),
     ],
 )
 def test_what_is_wrong_with_a_kit_is_told_in_its_own_file(folder: Folder, kit: str, code: str, place: str) -> None:
     folder.write("dev/KIT.yaml", kit)
-    folder.write("dev/plan/FLOW.yaml", "config: {depth: {type: number}}\n" + ONE)
+    folder.write("dev/plan/FLOW.yaml", "config: {depth: {type: number}, key: {sensitive: true}}\n" + ONE)
     flow, findings = check_flow("dev/plan")
     assert flow is None
     assert [(one.code, one.at.file, f"{one.at.line}:{one.at.column}") for one in findings] == [

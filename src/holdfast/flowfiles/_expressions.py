@@ -100,17 +100,23 @@ def compile_expression(
     expression, for what the language leaves out, and for a name that is not known.
     """
     try:
-        body = _parsed(text)
-        compiled = CompiledExpression(text, at, body)
-        for node in ast.walk(body):
-            _check_node(node)
+        compiled = _compiled(text, at)
         if known is not None:
-            _check_names(body, known)
+            _check_names(compiled.body, known)
     except _Fault as fault:
         where = _inside(at, fault.node, text)
         message = f"`{_shown(text)}` cannot be used: {fault}"
         raise ExpressionError(message, text=text, at=str(where or "")) from None
     return compiled
+
+
+@lru_cache(maxsize=2048)
+def _compiled(text: str, at: Position | None) -> CompiledExpression:
+    """Remembered: a rule is evaluated whenever its step is done."""
+    body = _parsed(text)
+    for node in ast.walk(body):
+        _check_node(node)
+    return CompiledExpression(text, at, body)
 
 
 class _Fault(Exception):
@@ -121,7 +127,6 @@ class _Fault(Exception):
         super().__init__(message)
 
 
-@lru_cache(maxsize=1024)
 def _parsed(text: str) -> ast.expr:
     if len(text) > MAX_TEXT:
         raise _Fault(f"it has {len(text):,} characters, {MAX_TEXT:,} are allowed; do the work in a step")

@@ -102,6 +102,14 @@ class Library:
         if variable.name not in defaults:
             return variable
         at, value = defaults[variable.name]
+        if variable.sensitive:
+            self.report.error(
+                "sensitive-default",
+                at,
+                f"{variable.name} is sensitive, and its value stands in the file",
+                fix="remove it",
+            )
+            return variable
         try:
             return replace(variable, default=coerce(variable, value), required=False)
         except ValueError as error:
