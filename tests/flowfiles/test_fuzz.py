@@ -93,13 +93,13 @@ def check(file: Path, data: bytes) -> FlowFile | None:
     return flow
 
 
-@fuzz(150)
+@fuzz(80)
 @given(st.binary(max_size=200))
 def test_bytes(file: Path, data: bytes) -> None:
     check(file, data)
 
 
-@fuzz(250)
+@fuzz(120)
 @given(st.data())
 def test_a_valid_file_with_damage(file: Path, data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(VALID))
@@ -125,7 +125,7 @@ doing = st.sampled_from([{"run": "x"}, {"flow": "x"}, *({"executor": name, "prom
 steps = st.builds(lambda body, does: {**body, **does}, bodies, doing)
 
 
-@fuzz(250)
+@fuzz(120)
 @given(
     st.builds(
         lambda steps, rest: {**rest, "steps": steps},
@@ -142,7 +142,7 @@ def test_data_of_the_wrong_shape(file: Path, data: Any) -> None:
     check(file, text.encode("utf-8", "replace"))
 
 
-@fuzz(150)
+@fuzz(80)
 @given(st.data())
 def test_a_valid_flow_with_one_value_replaced(file: Path, data: st.DataObject) -> None:
     """Reaches every key: one value somewhere in a flow that has them all becomes something else."""
