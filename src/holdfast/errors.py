@@ -54,6 +54,7 @@
     │   └── McpCallError                    it answered with an error
     ├── ResourceError                   something a run holds could not be had, or not be given back
     │   ├── SpawnError                      a command could not be started; nothing of it is left
+    │   │   └── SandboxError                    it could not be confined as asked, so it was not run
     │   ├── HandshakeError                  it started, but did not answer as it should; nothing of it is left
     │   └── StuckError                      it could not be ended; it stays in the ledger for the sweep
     └── StorageError                    something cannot be stored or read back
@@ -343,6 +344,10 @@ class ResourceError(HoldfastError):
 
 class SpawnError(ResourceError):
     """A command could not be started; nothing of it is left."""
+
+
+class SandboxError(SpawnError):
+    """A command could not be confined as asked, so it was not run; the message says why and what to do."""
 
 
 class HandshakeError(ResourceError):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.stores._memory_ledger import MemoryLedger as MemoryLedger
     from holdfast.stores._memory_states import MemoryPersistence as MemoryPersistence
     from holdfast.stores._postgres import PostgresStore as PostgresStore
+    from holdfast.stores._postgres_ledger import PostgresLedger as PostgresLedger
     from holdfast.stores._sqlite import SqliteStore as SqliteStore
     from holdfast.stores._sqlite_ledger import SqliteLedger as SqliteLedger
     from holdfast.stores._sqlite_states import SqlitePersistence as SqlitePersistence
@@ -25,6 +26,7 @@ _WHERE = {
     "MemoryLedger": "_memory_ledger",
     "MemoryPersistence": "_memory_states",
     "MemoryStore": "_memory",
+    "PostgresLedger": "_postgres_ledger",
     "PostgresStore": "_postgres",
     "SqliteLedger": "_sqlite_ledger",
     "SqlitePersistence": "_sqlite_states",
@@ -35,6 +37,7 @@ __all__ = [
     "MemoryLedger",
     "MemoryPersistence",
     "MemoryStore",
+    "PostgresLedger",
     "PostgresStore",
     "SqliteLedger",
     "SqlitePersistence",
