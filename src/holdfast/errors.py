@@ -18,6 +18,8 @@
     │   ├── ToolDefinitionError         a tool can never be called as it is written
     │   └── PlatformError               this operating system is not supported
     ├── ConfigurationError              the surroundings are not set up: no project, no store
+    │   └── FlowFileError                   a flow file cannot be used; `findings` says where and why
+    ├── ExpressionError                 an expression of a flow file cannot be read or evaluated; says where
     ├── FlushTimeoutError               handlers were still at work when the time was up
     ├── TransitionError                 a status cannot follow the present one
     │   ├── IllegalTransitionError          the table has no such edge
@@ -151,6 +153,23 @@ class PlatformError(UsageError, ImportError):
 
 class ConfigurationError(HoldfastError):
     """Something around the program is not set up: no project, no store; the message says how to set it up."""
+
+
+class FlowFileError(ConfigurationError):
+    """A flow file cannot be used; `findings` has everything that is wrong with it, each with its place and a fix."""
+
+    def __init__(self, message: str, *, findings: tuple[object, ...] = ()) -> None:
+        self.findings = findings
+        super().__init__(message)
+
+
+class ExpressionError(HoldfastError):
+    """An expression of a flow file cannot be read or evaluated; `text` is the expression, `at` its file, line and column."""
+
+    def __init__(self, message: str, *, text: str = "", at: str = "") -> None:
+        self.text = text
+        self.at = at
+        super().__init__(f"{at}: {message}" if at else message)
 
 
 class TransitionError(HoldfastError):

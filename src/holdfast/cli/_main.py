@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import holdfast
-from holdfast.cli import _checkpoint, _events, _gc, _resources
+from holdfast.cli import _checkpoint, _events, _flowfiles, _gc, _resources
 from holdfast.errors import ConfigurationError, HoldfastError, RunCancelledError, UsageError
 
 app = typer.Typer(
@@ -24,6 +24,9 @@ app.add_typer(_checkpoint.app, name="checkpoint")
 app.command("gc", epilog=_gc.EPILOG)(_gc.gc)
 app.command("events")(_events.events)
 app.add_typer(_resources.app, name="resources")
+app.command("validate", epilog=_flowfiles.VALIDATE_EPILOG)(_flowfiles.validate)
+app.command("graph", epilog=_flowfiles.GRAPH_EPILOG)(_flowfiles.graph)
+app.command("schema", epilog=_flowfiles.SCHEMA_EPILOG)(_flowfiles.schema)
 
 EXIT_CODES: dict[type[HoldfastError], int] = {UsageError: 2, ConfigurationError: 3, RunCancelledError: 4}
 """The rest is 1."""
