@@ -274,21 +274,21 @@ def batch_key(step: str, cause: str) -> str:
 
 def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphState:
     """What one execution brings about arrives, as one, at every step that listens to some of it."""
-    for node in dict.fromkeys(node for label in labels for node in graph.listeners.get(label, ())):
+    for name, node in graph.hearing(labels).items():
         is_race = node.is_race
-        if is_race and node.name in state.won:
+        if is_race and name in state.won:
             continue
-        heard = {label: labels[label] for label in graph.sources[node.name] if label in labels}
-        arrived = {**state.arrived.get(node.name, {}), **heard}
+        heard = {label: labels[label] for label in graph.sources[name] if label in labels}
+        arrived = {**state.arrived[name], **heard} if name in state.arrived else heard
         if node.trigger is None or not holds(node.trigger, arrived):
-            state = replace(state, arrived={**state.arrived, node.name: arrived})
+            state = replace(state, arrived={**state.arrived, name: arrived})
             continue
-        label, key = list(heard.items())[-1]
-        if node.name in state.arrived:
-            state = replace(state, arrived=_without(state.arrived, node.name))
+        label = next(reversed(heard))
+        if name in state.arrived:
+            state = replace(state, arrived=_without(state.arrived, name))
         if is_race:
             state = _win(graph, state, node, label)
-        state = _trigger(graph, state, node, key)
+        state = _trigger(graph, state, node, heard[label])
     return state
 
 
