@@ -123,7 +123,7 @@ class GroupWriter:
         self._queue.append(pending)
         with self._turn:
             if not pending.done:
-                self._commit_queued(patient=True)
+                self._commit_queued()
         return pending.outcome()
 
     async def write(self, work: Callable[[Any], T], *, alone: bool) -> T:
@@ -142,46 +142,43 @@ class GroupWriter:
         pending = Pending(work)
         if not self._commit_at_once(pending):
             return False
-        pending.outcome()
+        if pending.error is not None:
+            raise pending.error
         return True
 
     def _commit_at_once(self, pending: Pending[Any]) -> bool:
-        if self._smoothed >= INLINE_SECONDS or not self._turn.acquire(blocking=False):
+        if self._queue or self._smoothed >= INLINE_SECONDS or not self._turn.acquire(blocking=False):
             return False
         try:
-            self._queue.append(pending)
-            if self._commit_queued(patient=False):
-                return True
-            self._queue.remove(pending)
+            self._commit_timed((pending,), patient=False)
+        except BusyError:
+            self._smoothed = max(self._smoothed, INLINE_SECONDS)
+            return False
         finally:
             self._turn.release()
-        if self._queue:
-            self._ring()
-        return False
+        return True
 
-    def _commit_queued(self, *, patient: bool) -> bool:
-        """Commit all that is queued now. False if it was put back, because somebody was in the way."""
+    def _commit_timed(self, group: Sequence[Pending[Any]], *, patient: bool) -> None:
+        started = time.perf_counter()
+        self._commit(group, patient)
+        self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
+
+    def _commit_queued(self) -> None:
+        """Commit all that is queued now."""
         waiting = self._queue
         group = [waiting.popleft() for _ in range(len(waiting))]  # others may add to it meanwhile
         if not group:
-            return True
-        started = time.perf_counter()
+            return
         try:
-            self._commit(group, patient)
-        except BusyError:
-            waiting.extendleft(reversed(group))
-            self._smoothed = max(self._smoothed, INLINE_SECONDS)
-            return False
+            self._commit_timed(group, patient=True)
         except BaseException:  # Ctrl-C in the thread that has the turn: the others must not wait for ever
             for pending in group:
                 pending.error = pending.error or StoreUnavailableError(
                     "interrupted while writing; it may not be stored"
                 )
-            self._close(group)
             raise
-        self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
-        self._close(group)
-        return True
+        finally:
+            self._close(group)
 
     @staticmethod
     def _close(group: Sequence[Pending[Any]]) -> None:
@@ -207,7 +204,7 @@ class GroupWriter:
         while self._called():
             self._rung = False
             with self._turn:
-                self._commit_queued(patient=True)
+                self._commit_queued()
 
     def _called(self) -> bool:
         """Wait to be called. False when it is time to go."""
@@ -226,7 +223,7 @@ class GroupWriter:
     def finish(self) -> None:
         """Commit what is queued and let the thread go."""
         with self._turn:
-            self._commit_queued(patient=True)
+            self._commit_queued()
         with self._life:
             thread, self._thread = self._thread, None
             if thread is not None:
