@@ -36,25 +36,13 @@ class Waiter(Generic[T]):
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[T] = self.loop.create_future()
+        self._future = self._make_future()
+
+    def _make_future(self) -> asyncio.Future[T]:
+        return self.loop.create_future()
 
     async def wait(self) -> T:
         return await self._future
-
-    async def wait_out(self) -> T:
-        """`wait`, to the end although the task is cancelled meanwhile: what is being stored is stored, and known to be."""
-        cancelled: asyncio.CancelledError | None = None
-        while not self._future.done():
-            try:
-                await asyncio.shield(self._future)
-            except asyncio.CancelledError as error:
-                cancelled = error
-            except BaseException:  # raised again below
-                break
-        result = self._future.result()
-        if cancelled is not None:
-            raise cancelled
-        return result
 
     def settle(self, result: T | None, error: BaseException | None) -> None:
         """On its own loop only."""
@@ -64,6 +52,29 @@ class Waiter(Generic[T]):
             self._future.set_exception(error)
         else:
             self._future.set_result(result)  # type: ignore[arg-type]
+
+
+class Lasting(asyncio.Future[T]):
+    """A future that is not cancelled with the task that awaits it: that task hears of it once the future is done."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        return False
+
+
+class LastingWaiter(Waiter[T]):
+    """A waiter that waits to the end although its task is cancelled: what is being stored is stored, and known to be."""
+
+    __slots__ = ()
+
+    def _make_future(self) -> asyncio.Future[T]:
+        return Lasting(loop=self.loop)
+
+    async def wait(self) -> T:
+        try:
+            return await self._future
+        except asyncio.CancelledError:
+            self._future.result()  # what could not be stored counts for more
+            raise
 
 
 class Pending(Generic[T]):
@@ -132,10 +143,10 @@ class GroupWriter:
         if alone and self._commit_at_once(pending):
             await asyncio.sleep(0)  # or "concurrent" runs would run one after another and never meet in a group
             return pending.outcome()
-        pending.waiter = Waiter()
+        pending.waiter = LastingWaiter()
         self._queue.append(pending)
-        self._ring()
-        return await pending.waiter.wait_out()
+        pending.waiter.loop.call_soon(self._ring)  # not now: whoever has a turn before that joins the group
+        return await pending.waiter.wait()
 
     def write_at_once(self, work: Callable[[Any], object]) -> bool:
         """Commit the work here if nobody is in the way and commits are quick; False if not, and it is not queued either."""
