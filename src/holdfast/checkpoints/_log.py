@@ -113,7 +113,8 @@ class RunLog(RecordedTree):
         return delta if delta is None else self._blobs.extract(delta)
 
     def _mark(self, row: Row, trigger: str) -> None:
-        mark = Mark(self._new_id(), row.seq, row.at_us, trigger, parent_id=self._last_mark, size=self._size)
+        # named after its event: an id less to make and to store
+        mark = Mark(row.event_id, row.seq, row.at_us, trigger, parent_id=self._last_mark, size=self._size)
         self._last_mark, self._size = mark.id, 0
         self._marks.append(mark)
 
@@ -161,7 +162,7 @@ class RunLog(RecordedTree):
                     try:
                         self.store.append_now(batch)
                     except Exception as error:
-                        self._not_stored(batch, marking, error)
+                        self._not_stored(batch, error)
                         raise
                     self._stored(batch)
                     if marking is not None:
@@ -225,7 +226,7 @@ class RunLog(RecordedTree):
                         await self.store.append(batch)
                         self._breathed = time.monotonic()
                 except Exception as error:
-                    self._not_stored(batch, marking, error)
+                    self._not_stored(batch, error)
                     raise
                 self._stored(batch)
                 if marking is not None:
@@ -254,10 +255,10 @@ class RunLog(RecordedTree):
         self._marking.begin(batch.marks)
         return self._marking
 
-    def _not_stored(self, batch: Batch, marking: Marking | None, error: Exception) -> None:
+    def _not_stored(self, batch: Batch, error: Exception) -> None:
         self._failure = error
-        if marking is not None:
-            marking.fail(batch.marks, error)
+        if self._marking is not None:
+            self._marking.fail(batch.marks, error)
 
     def _stored(self, batch: Batch) -> None:
         if self._snapshots is not None:
