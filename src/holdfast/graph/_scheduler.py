@@ -385,8 +385,9 @@ class Scheduler:
 
 
 def end_with(run: Run, result: Any) -> Any:
-    """Ask for the end of a run whose program is done, so that nothing waits for losers that cannot be stopped."""
-    run.request_end(End(RunStatus.COMPLETED, result=result))
+    """The result of a run whose program is done. Nothing waits for losers that cannot be stopped: they are told of the end."""
+    if run.has_company:
+        run.request_end(End(RunStatus.COMPLETED, result=result))
     return result
 
 
