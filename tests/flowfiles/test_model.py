@@ -4,19 +4,16 @@ import msgspec
 
 from holdfast.flowfiles._model import (
     ExitRule,
-    Expression,
     FlowFile,
     ForEach,
     Input,
     JobSource,
-    OutputField,
-    Position,
     Script,
     StepSource,
     StepSpec,
-    Variable,
     kind_of,
 )
+from holdfast.flowfiles._parts import Expression, OutputField, Position, Variable
 
 AT = Position("x.flow.yaml", 3, 5)
 

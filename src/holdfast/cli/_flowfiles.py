@@ -27,7 +27,8 @@ _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 def validate(
     flows: Annotated[
-        list[str], typer.Argument(metavar="FLOW...", help="Files, directories with FLOW.yaml, names, or kit/flow.")
+        list[str],
+        typer.Argument(metavar="FLOW...", help="Files, directories with FLOW.yaml, kits, names, or kit/flow."),
     ],
     as_json: JsonOption = False,
 ) -> None:
@@ -35,7 +36,7 @@ def validate(
 
     Exits with 3 if one of them cannot be used; warnings and notes do not count.
     """
-    checked = {flow: _findings(flow) for flow in flows}
+    checked = {flow: _findings(flow) for named in flows for flow in _meant(named)}
     is_bad = any(one.severity == "error" for findings in checked.values() for one in findings)
     if as_json:
         echo_json([_flow_data(flow, findings) for flow, findings in checked.items()])
@@ -72,6 +73,13 @@ def schema() -> None:
     from holdfast.flowfiles import installed_schema
 
     typer.echo(json.dumps(installed_schema(), indent=2))
+
+
+def _meant(named: str) -> list[str]:
+    """The flow, or all flows of the kit."""
+    from holdfast.flowfiles import flows_of_kit
+
+    return [str(file) for file in flows_of_kit(Path(named))] or [named]
 
 
 def _findings(flow: str) -> tuple[Finding, ...]:

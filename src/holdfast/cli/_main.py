@@ -11,7 +11,8 @@ import typer
 
 import holdfast
 from holdfast.cli import _checkpoint, _events, _flowfiles, _gc, _resources
-from holdfast.errors import ConfigurationError, HoldfastError, RunCancelledError, UsageError
+from holdfast.cli._terminal import printable
+from holdfast.errors import ConfigurationError, FlowFileError, HoldfastError, RunCancelledError, UsageError
 
 app = typer.Typer(
     name="holdfast",
@@ -81,6 +82,7 @@ def _reader_left() -> bool:
 
 
 def _complain(error: HoldfastError) -> int:
-    message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(error))
+    lines = str(error).splitlines() if isinstance(error, FlowFileError) else [str(error)]
+    message = "\n".join(map(printable, lines))
     typer.secho(f"holdfast: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)

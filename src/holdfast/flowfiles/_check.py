@@ -10,9 +10,10 @@ from holdfast.flowfiles._check_loops import check_loops
 from holdfast.flowfiles._check_reading import check_expressions, check_templates, produced
 from holdfast.flowfiles._check_sessions import check_sessions
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import FlowFile, ForEach, Input, JobSource, Position, StepSpec, SubFlow, Variable
+from holdfast.flowfiles._model import FlowFile, ForEach, Input, JobSource, StepSpec, SubFlow
 from holdfast.flowfiles._nearest import did_you_mean
 from holdfast.flowfiles._order import step_sources, terminals
+from holdfast.flowfiles._parts import Position, Variable
 
 
 def check_flow_model(flow: FlowFile, report: Report) -> None:
@@ -24,8 +25,8 @@ def check_flow_model(flow: FlowFile, report: Report) -> None:
         check_expressions(step, report)
         check_templates(step, report)
         _check_child(step, report)
-    check_loops(flow, report)
-    check_sessions(flow, report)
+    if check_loops(flow, report):
+        check_sessions(flow, report)
 
 
 def implied_variables(flow: FlowFile) -> tuple[Variable, ...]:
@@ -77,9 +78,7 @@ def _check_names(flow: FlowFile, step: StepSpec, report: Report) -> None:
     named = [("after", one) for one in step.after] + [("after_resolved", one) for one in step.after_resolved]
     named += [("fork_from", step.fork_from)] if step.fork_from else []
     for key, name in named:
-        if name == step.name:
-            report.error("self-wait", step.at, f"{step.name} waits for itself ({key})", fix=f"remove it from {key}")
-        elif name not in flow.by_name:
+        if name not in flow.by_name:
             _unknown_step(f"{key} of {step.name}", name, step.at, others, report)
     for rule in step.exits:
         if rule.target and rule.target not in flow.by_name:

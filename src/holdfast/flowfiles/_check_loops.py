@@ -5,9 +5,9 @@ from __future__ import annotations
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._expressions import compile_expression
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import ExitRule, Expression, FlowFile, StepSpec, WhenExpression
+from holdfast.flowfiles._model import ExitRule, FlowFile, StepSpec, WhenExpression
 from holdfast.flowfiles._order import (
-    comes_before,
+    Before,
     find_circle,
     forward_edges,
     is_weak,
@@ -16,23 +16,25 @@ from holdfast.flowfiles._order import (
     strong_edges,
     waits_for,
 )
+from holdfast.flowfiles._parts import Expression
 
 
-def check_loops(flow: FlowFile, report: Report) -> None:
-    """Report circles that nothing closes, loops that cannot end and steps that cannot begin."""
+def check_loops(flow: FlowFile, report: Report) -> bool:
+    """Report circles that nothing closes, loops that cannot end and steps that cannot begin. Says whether the rest has an order."""
     edges = strong_edges(flow)
     circle = find_circle(edges)
     if circle:
         step = flow.by_name[circle[0]]
         fix = "make one of these inputs optional and go back with an exit rule: action: loop"
         report.error("circle", step.at, f"steps wait for one another: {' -> '.join(circle)}", fix=fix)
-        return
-    if _check_closed(flow, edges, report):
+        return False
+    if _check_closed(flow, report):
         _check_rules(flow, report)
     _check_reachable(flow, report)
+    return True
 
 
-def _check_closed(flow: FlowFile, edges: dict[str, dict[str, None]], report: Report) -> bool:
+def _check_closed(flow: FlowFile, report: Report) -> bool:
     """Whether every weak circle is closed by a loop rule."""
     circle = find_circle(forward_edges(flow))
     if not circle:
@@ -51,10 +53,10 @@ def _check_closed(flow: FlowFile, edges: dict[str, dict[str, None]], report: Rep
 
 
 def _check_rules(flow: FlowFile, report: Report) -> None:
-    edges = forward_edges(flow)
+    before = Before(forward_edges(flow))
     for step, rule in loop_rules(flow):
         target = str(rule.target)
-        if not comes_before(edges, target, step.name):
+        if target != step.name and not before(target, step.name):
             message = f"{rule.name} goes to {target}, and nothing leads from there back to {step.name}"
             report.warning("no-loop", rule.at, message, fix="go back to a step that comes before, or use after:")
         _check_end(flow, step, rule, report)

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import get_args
 
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._expressions import CompiledExpression, compile_expression
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import (
-    AgentCall,
-    Executor,
-    Expression,
-    External,
-    Llm,
-    Poll,
-    StepSpec,
-    Template,
-    WhenExpression,
-    WhenInput,
-)
+from holdfast.flowfiles._model import AgentCall, Executor, External, Llm, Poll, StepSpec, WhenExpression, WhenInput
 from holdfast.flowfiles._nearest import did_you_mean
-from holdfast.flowfiles._shapes import located
+from holdfast.flowfiles._parts import ErrorCategory, Expression, Template
+from holdfast.flowfiles._shapes import report_expression
 from holdfast.flowfiles._templates import compile_template
 
 RULE_NAMES = frozenset({"outputs", "attempt", "max_attempts", "error", "error_category"})
@@ -47,32 +38,42 @@ def check_expressions(step: StepSpec, report: Report) -> None:
     elif isinstance(step.when, WhenInput):
         _check_input_test(step, step.when, inputs, report)
     fields = produced(step)
-    known = ["outputs", *(fields or ())]
+    known = ["outputs", *(name for name in fields or () if name not in dict(step.derived_outputs))]
     for name, expression in step.derived_outputs:
         _check(expression, known if fields is not None else None, report)
         known.append(name)
     for rule in step.exits:
         if rule.when is not None:
             compiled = _check(rule.when, RULE_NAMES, report)
-            if compiled is not None and fields is not None:
+            if compiled is not None:
                 _check_fields(step, rule.when, compiled, fields, report)
+                _check_categories(rule.when, compiled, report)
 
 
 def _check(expression: Expression, known: Collection[str] | None, report: Report) -> CompiledExpression | None:
     try:
         return compile_expression(expression.text, expression.at, known=known)
     except ExpressionError as error:
-        report.error("unknown-name", *located(error, expression.at))
+        report_expression("unknown-name", error, expression.at, report)
         return None
 
 
 def _check_fields(
-    step: StepSpec, expression: Expression, compiled: CompiledExpression, fields: Collection[str], report: Report
+    step: StepSpec, expression: Expression, compiled: CompiledExpression, fields: Collection[str] | None, report: Report
 ) -> None:
     for field in compiled.fields_of("outputs"):
-        if field not in fields:
+        if fields is not None and field not in fields:
             hint = did_you_mean(field, fields).removeprefix("; ") or f"it gives {', '.join(fields)}"
             report.error("unknown-output", expression.at, f"{step.name} does not give {field}", fix=hint)
+
+
+def _check_categories(expression: Expression, compiled: CompiledExpression, report: Report) -> None:
+    """A category that does not exist never comes."""
+    categories = get_args(ErrorCategory)
+    for value in compiled.compared_with("error_category"):
+        if isinstance(value, str) and value not in categories:
+            hint = did_you_mean(value, categories).removeprefix("; ") or f"there are {', '.join(categories)}"
+            report.warning("unknown-category", expression.at, f"no failure is of category {value!r:.60}", fix=hint)
 
 
 def _check_input_test(step: StepSpec, when: WhenInput, inputs: list[str], report: Report) -> None:

@@ -9,7 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from holdfast.flowfiles._budget import Budget
-from holdfast.flowfiles._functions import FUNCTIONS, KEYWORDS, MAX_BITS, METHODS, bounded, equal, truth, weight
+from holdfast.flowfiles._functions import (
+    FUNCTIONS,
+    KEYWORDS,
+    MAX_BITS,
+    METHODS,
+    bounded,
+    check_length,
+    equal,
+    truth,
+    weight,
+)
 from holdfast.flowfiles._nearest import did_you_mean
 
 __all__ = ["CONSTANTS", "FUNCTIONS", "KEYWORDS", "METHODS", "OPERATORS", "Evaluation"]
@@ -225,7 +235,7 @@ def _need_order(left: Any, right: Any) -> None:
 
 def _add(left: Any, right: Any) -> Any:
     if type(left) is type(right) and isinstance(left, str | list):
-        bounded(len(left) + len(right), is_length=True)
+        check_length(len(left) + len(right))
     else:
         _need_number(left, right)
     return left + right
@@ -233,7 +243,7 @@ def _add(left: Any, right: Any) -> Any:
 
 def _multiply(left: Any, right: Any) -> Any:
     if isinstance(left, str | list) and isinstance(right, int):
-        bounded(len(left) * max(right, 0), is_length=True)
+        check_length(len(left) * max(right, 0))
     else:
         _need_number(left, right)
     return left * right

@@ -21,8 +21,8 @@ from holdfast.flowfiles._model import (
     Sandbox,
     Script,
     SubFlow,
-    Template,
 )
+from holdfast.flowfiles._parts import Template
 from holdfast.flowfiles._shapes import Fields, names_of
 from holdfast.flowfiles._sources import read_source
 

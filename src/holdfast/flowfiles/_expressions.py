@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._budget import Budget, TooMuchWorkError
 from holdfast.flowfiles._evaluate import CONSTANTS, FUNCTIONS, KEYWORDS, METHODS, OPERATORS, Evaluation
-from holdfast.flowfiles._model import Position
 from holdfast.flowfiles._nearest import did_you_mean
+from holdfast.flowfiles._parts import Position
 from holdfast.flowfiles._regex import compile_pattern
 
 MAX_TEXT = 4_000
@@ -37,7 +37,8 @@ class CompiledExpression:
     def __init__(self, text: str, at: Position | None, body: ast.expr) -> None:
         self.text = text
         self.at = at
-        self._body = body
+        self.body = body
+        """what was read, for those who look at its form; it was checked"""
         self.names = tuple(dict.fromkeys(node.id for node in _free_names(body)))
         """What it reads, in order of appearance."""
 
@@ -47,15 +48,24 @@ class CompiledExpression:
 
     def fields_of(self, name: str) -> tuple[str, ...]:
         """The fields of a name that it reads, as in `outputs.score`; not those it asks for with `get`."""
-        called = {id(node.func) for node in ast.walk(self._body) if isinstance(node, ast.Call)}
+        called = {id(node.func) for node in ast.walk(self.body) if isinstance(node, ast.Call)}
         return tuple(
             node.attr
-            for node in ast.walk(self._body)
+            for node in ast.walk(self.body)
             if isinstance(node, ast.Attribute)
             and id(node) not in called
             and isinstance(node.value, ast.Name)
             and node.value.id == name
         )
+
+    def compared_with(self, name: str) -> tuple[Any, ...]:
+        """The constants it compares a name with, as in `error_category == 'timeout'` or `in ('a', 'b')`."""
+        found: list[Any] = []
+        for node in ast.walk(self.body):
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == name:
+                inside = [one for part in node.comparators for one in ast.walk(part)]
+                found += [one.value for one in inside if isinstance(one, ast.Constant)]
+        return tuple(found)
 
     def evaluate(self, names: Mapping[str, Any]) -> Any:
         """Its value, as plain data.
@@ -65,7 +75,7 @@ class CompiledExpression:
         """
         evaluation = Evaluation(names, Budget(MAX_STEPS))
         try:
-            return evaluation.result(self._body)
+            return evaluation.result(self.body)
         except TooMuchWorkError as error:
             raise self._error("it does too much; do the work in a step and test its output") from error
         except KeyError as error:
@@ -90,17 +100,23 @@ def compile_expression(
     expression, for what the language leaves out, and for a name that is not known.
     """
     try:
-        body = _parsed(text)
-        compiled = CompiledExpression(text, at, body)
-        for node in ast.walk(body):
-            _check_node(node)
+        compiled = _compiled(text, at)
         if known is not None:
-            _check_names(body, known)
+            _check_names(compiled.body, known)
     except _Fault as fault:
         where = _inside(at, fault.node, text)
-        message = f"`{_shown(text)}` is no expression: {fault}"
+        message = f"`{_shown(text)}` cannot be used: {fault}"
         raise ExpressionError(message, text=text, at=str(where or "")) from None
     return compiled
+
+
+@lru_cache(maxsize=2048)
+def _compiled(text: str, at: Position | None) -> CompiledExpression:
+    """Remembered: a rule is evaluated whenever its step is done."""
+    body = _parsed(text)
+    for node in ast.walk(body):
+        _check_node(node)
+    return CompiledExpression(text, at, body)
 
 
 class _Fault(Exception):
@@ -111,7 +127,6 @@ class _Fault(Exception):
         super().__init__(message)
 
 
-@lru_cache(maxsize=1024)
 def _parsed(text: str) -> ast.expr:
     if len(text) > MAX_TEXT:
         raise _Fault(f"it has {len(text):,} characters, {MAX_TEXT:,} are allowed; do the work in a step")
@@ -165,8 +180,6 @@ def _check_call(node: ast.Call) -> None:
     for keyword in node.keywords:
         if keyword.arg not in KEYWORDS.get(name, ()):
             raise _Fault(f"{name}() takes no {keyword.arg or '**'}=", node)
-    if any(isinstance(argument, ast.Starred) for argument in node.args):
-        raise _Fault("* is not part of the language", node)
     _check_pattern(name, node)
 
 

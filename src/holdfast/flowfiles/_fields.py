@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import Field, OutputField, Position, Variable
+from holdfast.flowfiles._parts import Field, OutputField, Position, Variable
 from holdfast.flowfiles._shapes import Fields, names_of
 
 F = TypeVar("F", Variable, OutputField)

@@ -19,7 +19,7 @@ def find_flow(reference: str, start: Path) -> Path | None:
     if "\0" in reference or not reference.strip():
         return None
     path = Path(reference)
-    if (found := _entry(start / path.expanduser() if reference.startswith("~") else start / path)) is not None:
+    if (found := _entry(start / path)) is not None:
         return found
     if path.is_absolute() or reference.startswith(".") or reference.endswith((".yaml", ".yml")):
         return None
@@ -28,16 +28,16 @@ def find_flow(reference: str, start: Path) -> Path | None:
 
 def _entry(path: Path) -> Path | None:
     """The file that a path means: itself, the entry of a directory, or the one with our suffix."""
-    for candidate in (path, path / ENTRY, path.with_name(path.name + SUFFIX)):
-        if _is_file(candidate):
-            return candidate
-    return None
+    candidates = [path, path / ENTRY]
+    if path.name:
+        candidates.append(path.with_name(path.name + SUFFIX))
+    return next(filter(_is_file, candidates), None)
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # too long a name, no permission
+    except (OSError, ValueError):  # too long a name, no permission, a zero byte
         return False
 
 
@@ -55,6 +55,13 @@ def kit_of(file: Path) -> Path | None:
     folder = file.parent.parent if file.name == ENTRY else file.parent
     kit = folder / KIT_FILE
     return kit if _is_file(kit) else None
+
+
+def flows_of_kit(folder: Path) -> list[Path]:
+    """The files of a kit's flows, by name; empty when the folder is no kit."""
+    if not _is_file(folder / KIT_FILE):
+        return []
+    return sorted((*folder.glob(f"*/{ENTRY}"), *folder.glob(f"*{SUFFIX}")))
 
 
 def flow_name(file: Path) -> str:

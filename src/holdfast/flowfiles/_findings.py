@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from holdfast.errors import FlowFileError
-from holdfast.flowfiles._model import Position
+from holdfast.flowfiles._parts import Position
 
 MAX_FINDINGS = 200
 """More than these help nobody; a note says that there are more."""

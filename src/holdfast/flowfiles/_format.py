@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from holdfast.flowfiles._model import ErrorCategory
+from holdfast.flowfiles._parts import ErrorCategory
 from holdfast.flowfiles._shapes import (
     Anything,
     ByForm,

@@ -25,12 +25,17 @@ def weight(value: Any) -> int:
     return 1 + len(value) // 4 if isinstance(value, list | dict) else 1
 
 
-def bounded(value: Any, *, is_length: bool = False) -> Any:
+def check_length(length: int) -> None:
+    """Raises ValueError when a text or a list would be too long."""
+    if length > MAX_LENGTH:
+        raise ValueError(f"a value of {length:,} characters or items is too large")
+
+
+def bounded(value: Any) -> Any:
     """The value. Raises ValueError when it has grown too large."""
-    size = value if is_length else len(value) if isinstance(value, str | list | dict) else 0
-    if size > MAX_LENGTH:
-        raise ValueError(f"a value of {size:,} characters or items is too large")
-    if not is_length and isinstance(value, int) and value.bit_length() > MAX_BITS:
+    if isinstance(value, str | list | dict):
+        check_length(len(value))
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise ValueError("a number is too large")
     return value
 

@@ -78,19 +78,20 @@ class StepKind:
 
     @cached_property
     def record(self) -> Record:
-        return Record(f"{article(self.name)} {self.name} step", self.keys, foreign=self._foreign(self.keys))
+        return Record(f"{article(self.name)} {self.name} step", self.keys, foreign=self._foreign())
 
     @cached_property
     def fallback(self) -> Record:
         """The same executor as a step's fallback: its own options only."""
-        return Record("a fallback", self.options, foreign=self._foreign(self.options))
+        foreign = {key: f"{key} does not apply to a fallback; it belongs to the step itself" for key in self.keys}
+        return Record("a fallback", self.options, foreign=foreign)
 
-    def _foreign(self, own: Mapping[str, Key]) -> dict[str, str]:
+    def _foreign(self) -> dict[str, str]:
         """Keys of other kinds, and what to say when one is found here."""
         owners: dict[str, list[str]] = {}
         for kind in KINDS.values():
             for key in kind.keys:
-                if key not in own:
+                if key not in self.keys:
                     owners.setdefault(key, []).append(kind.name)
         return {
             key: f"{key} does not apply to {article(self.name)} {self.name} step; it belongs to {', '.join(kinds)}"

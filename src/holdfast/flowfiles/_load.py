@@ -15,14 +15,16 @@ from holdfast.flowfiles._find import find_flow, flow_name, kit_of, shown_path
 from holdfast.flowfiles._findings import Finding, Report
 from holdfast.flowfiles._format import FLOW, KIT
 from holdfast.flowfiles._loops import with_loops
-from holdfast.flowfiles._model import FlowFile, Position, Template, Tool, Variable
+from holdfast.flowfiles._model import FlowFile
 from holdfast.flowfiles._nodes import MAX_BYTES, Node, read_nodes
+from holdfast.flowfiles._nodes import Mapping as MappingNode
+from holdfast.flowfiles._parts import Position, Template, Tool, Variable
 from holdfast.flowfiles._shapes import BAD, Fields
 from holdfast.flowfiles._steps import build_limits, build_step
 
 MAX_FLOWS = 64
 """Files that one flow may be made of, itself included."""
-MAX_STEPS = 5_000
+MAX_STEPS = 2_000
 """Steps of a flow, those of sub-flows counted wherever they are used."""
 
 
@@ -100,6 +102,14 @@ class Library:
         if variable.name not in defaults:
             return variable
         at, value = defaults[variable.name]
+        if variable.sensitive:
+            self.report.error(
+                "sensitive-default",
+                at,
+                f"{variable.name} is sensitive, and its value stands in the file",
+                fix="remove it",
+            )
+            return variable
         try:
             return replace(variable, default=coerce(variable, value), required=False)
         except ValueError as error:
@@ -121,7 +131,8 @@ class Folder:
         fields = FLOW.read(node, self.report)
         if fields is BAD:
             return None
-        if not fields.get("steps") and "steps" in fields:
+        listed = node.get("steps") if isinstance(node, MappingNode) else None
+        if isinstance(listed, MappingNode) and not listed.entries:
             self.report.error("no-steps", fields.place("steps"), "the flow has no steps", fix="add one")
         steps = tuple(build_step(step, at, body, self) for at, step, body in fields.get("steps", []))
         flow = FlowFile(
@@ -141,11 +152,12 @@ class Folder:
         return self._checked(flow)
 
     def _checked(self, flow: FlowFile) -> FlowFile:
+        if flow.size > MAX_STEPS:
+            self.report.error("too-large", flow.at, f"the flow has more than {MAX_STEPS:,} steps, counting sub-flows")
+            return flow
         flow = with_loops(flow)
         flow = replace(flow, inputs=(*flow.inputs, *implied_variables(flow)))
         check_flow_model(flow, self.report)
-        if flow.size > MAX_STEPS:
-            self.report.error("too-large", flow.at, f"the flow has more than {MAX_STEPS:,} steps, counting sub-flows")
         return flow
 
     # -- what executors ask for ----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from holdfast.flowfiles._model import FlowFile, Input, StepSource, StepSpec
-from holdfast.flowfiles._order import ancestors, comes_before, is_weak, loop_rules, step_sources, strong_edges
+from holdfast.flowfiles._order import Before, comes_before, is_weak, loop_rules, step_sources, strong_edges
 
 Edges = dict[str, dict[str, None]]
 
@@ -18,7 +18,8 @@ def with_loops(flow: FlowFile) -> FlowFile:
     backward = _backward(flow, edges)
     if not backward:
         return flow
-    heads = {(reader, source): _head(flow, edges, reader, source) for reader, source in backward}
+    before = Before(edges)
+    heads = {(reader, source): _head(flow, before, reader, source) for reader, source in backward}
     return replace(flow, steps=tuple(_marked(step, heads) for step in flow.steps))
 
 
@@ -43,16 +44,18 @@ def _backward(flow: FlowFile, edges: Edges) -> set[tuple[str, str]]:
     return backward
 
 
-def _head(flow: FlowFile, edges: Edges, reader: str, source: str) -> str | None:
+def _head(flow: FlowFile, before: Before, reader: str, source: str) -> str | None:
     """The head of the innermost loop that leads from the source back to the reader."""
-    heads = {
-        str(rule.target)
+    around = [
+        (str(rule.target), step.name)
         for step, rule in loop_rules(flow)
-        if comes_before(edges, str(rule.target), reader)
-        and comes_before(edges, reader, step.name)
-        and comes_before(edges, str(rule.target), source)
-    }
-    return max(sorted(heads), key=lambda head: len(ancestors(edges, head)), default=None)
+        if before.or_is(str(rule.target), reader)
+        and before.or_is(reader, step.name)
+        and before.or_is(str(rule.target), source)
+    ]
+    inside = [head for head, closer in around if before.or_is(source, closer)]
+    heads = inside or [head for head, _ in around]  # a source on a branch beside the loop
+    return max(sorted(heads), key=before.count, default=None)
 
 
 def _marked(step: StepSpec, heads: dict[tuple[str, str], str | None]) -> StepSpec:

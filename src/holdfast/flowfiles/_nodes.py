@@ -14,7 +14,7 @@ import yaml
 from msgspec import Struct
 
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import Position
+from holdfast.flowfiles._parts import Position
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50
@@ -101,7 +101,7 @@ def read_nodes(data: bytes, file: str, report: Report) -> Node | None:
         mark = error.problem_mark or error.context_mark
         at = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
         report.error("yaml", at, f"this is no YAML: {_sentence(error)}", fix="see to indentation, colons and quotes")
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: an escape that is no character
         report.error("yaml", Position(file), f"this is no YAML: {' '.join(str(error).split())[:200]}")
     except _BoundError as error:
         report.error("too-large", error.at, str(error), fix="split it into sub-flows")

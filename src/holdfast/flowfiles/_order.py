@@ -77,17 +77,56 @@ def comes_before(edges: Edges, first: str, second: str) -> bool:
     return first == second or first in ancestors(edges, second)
 
 
+def in_order(edges: Edges) -> list[str]:
+    """The steps, each after everything it comes after; those of a circle, and what comes after them, are left out."""
+    left = {name: sum(one in edges for one in set(before)) for name, before in edges.items()}
+    after: dict[str, list[str]] = {}
+    for name, before in edges.items():
+        for one in set(before):
+            after.setdefault(one, []).append(name)
+    found = [name for name, count in left.items() if count == 0]
+    for name in found:  # grows while it is gone through
+        for one in after.get(name, ()):
+            left[one] -= 1
+            if left[one] == 0:
+                found.append(one)
+    return found
+
+
 def find_circle(edges: Edges) -> list[str]:
     """Steps that wait for one another, in order, the first one repeated at the end; empty if there are none."""
-    left = {name: [one for one in before if one in edges] for name, before in edges.items()}
-    while free := [name for name, before in left.items() if not before]:
-        for name in free:
-            del left[name]
-        gone = set(free)
-        left = {name: [one for one in before if one not in gone] for name, before in left.items()}
-    if not left:
+    free = set(in_order(edges))
+    left = {name: [one for one in before if one in edges and one not in free] for name, before in edges.items()}
+    start = next((name for name in edges if name not in free), None)
+    if start is None:
         return []
-    path = [next(iter(left))]
-    while path[-1] not in path[:-1]:
-        path.append(left[path[-1]][0])
-    return path[path.index(path[-1]) :][::-1]
+    path, seen = [start], {start}
+    while (following := left[path[-1]][0]) not in seen:
+        path.append(following)
+        seen.add(following)
+    return [following, *reversed(path[path.index(following) :])]
+
+
+class Before:
+    """Which step comes before which, for many questions about edges without a circle."""
+
+    def __init__(self, edges: Edges) -> None:
+        self._bit = {name: 1 << number for number, name in enumerate(edges)}
+        self._masks: dict[str, int] = {}
+        for name in in_order(edges):
+            mask = 0
+            for one in edges[name]:
+                mask |= self._bit.get(one, 0) | self._masks.get(one, 0)
+            self._masks[name] = mask
+
+    def __call__(self, first: str, second: str) -> bool:
+        """Whether `first` comes before `second`."""
+        return bool(self._masks.get(second, 0) & self._bit.get(first, 0))
+
+    def or_is(self, first: str, second: str) -> bool:
+        """Whether `first` comes before `second`, or is the same."""
+        return first == second or self(first, second)
+
+    def count(self, name: str) -> int:
+        """How many steps come before one."""
+        return self._masks.get(name, 0).bit_count()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -37,8 +38,19 @@ def _node(flow: FlowFile, step: StepSpec, routes: dict[tuple[str, str], str]) ->
         is_start=before is None,
         is_router=any(map(_leads_elsewhere, step.exits)),
         routes=tuple(dict.fromkeys(routes[step.name, rule.name] for rule in step.exits if _leads_elsewhere(rule))),
-        digest=hashlib.sha256(msgspec.json.encode(step)).hexdigest()[:16],
+        digest=hashlib.sha256(msgspec.json.encode(_unplaced(msgspec.to_builtins(step)))).hexdigest()[:16],
     )
+
+
+def _unplaced(data: Any) -> Any:
+    """Without the places of things, so that a comment further up does not change a step."""
+    if isinstance(data, dict):
+        return (
+            None
+            if data.keys() == {"file", "line", "column"}
+            else {key: _unplaced(value) for key, value in data.items()}
+        )
+    return [_unplaced(item) for item in data] if isinstance(data, list | tuple) else data
 
 
 def _leads_elsewhere(rule: ExitRule) -> bool:

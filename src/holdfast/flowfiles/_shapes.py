@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from holdfast.errors import ExpressionError
 from holdfast.flowfiles._expressions import compile_expression
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import Expression, Position, Template
 from holdfast.flowfiles._nearest import nearest
 from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._nodes import Node, Scalar, Sequence, is_null, plain
+from holdfast.flowfiles._parts import Expression, Position, Template
 
 Schema = dict[str, Any]
 BAD: Any = type("Bad", (), {"__repr__": lambda self: "BAD", "__bool__": lambda self: False})()
@@ -188,7 +188,7 @@ class Formula:
         try:
             compiled = compile_expression(node.text, node.inner)
         except ExpressionError as error:
-            report.error("bad-expression", *located(error, node.inner))
+            report_expression("bad-expression", error, node.inner, report)
             return BAD
         return Expression(node.text, node.inner, compiled.names)
 
@@ -354,7 +354,7 @@ class Record:
         fields.places[name.text] = name.at
         if key.note:
             report.note("accepted-key", name.at, f"{name.text}: {key.note}")
-        if is_null(value) and not key.is_required:
+        if is_null(value) and not key.is_required and not isinstance(key.shape, Anything):
             return None  # a key with nothing after it is as good as none
         read = key.shape.read(value, report)
         if read is not BAD:
@@ -379,10 +379,12 @@ class Record:
         return schema | ({"required": required} if required else {})
 
 
-def located(error: ExpressionError, otherwise: Position) -> tuple[Position, str]:
-    """Where an expression is wrong, and how, without the place."""
+def report_expression(code: str, error: ExpressionError, otherwise: Position, report: Report) -> None:
+    """Report what is wrong with an expression, where it is wrong."""
     file, line, column = (error.at or str(otherwise)).rsplit(":", 2)
-    return Position(file, int(line), int(column)), str(error).removeprefix(f"{error.at}: ")
+    message, _, fix = str(error).removeprefix(f"{error.at}: ").rpartition("; ")
+    at = Position(file, int(line), int(column))
+    report.error(code, at, message or fix, fix=fix if message else "correct the expression")
 
 
 def _short(text: str) -> str:

@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from holdfast.flowfiles._findings import Report
-from holdfast.flowfiles._model import Input, JobSource, Position, Source, StepSource
+from holdfast.flowfiles._model import Input, JobSource, Source, StepSource
+from holdfast.flowfiles._parts import Position
 from holdfast.flowfiles._shapes import Fields
 
 _JOB = re.compile(r"\$job\.([A-Za-z_]\w*)((?:\.[\w-]+)*)", re.ASCII)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from msgspec.structs import replace
 
 from holdfast.flowfiles._decorators import undecorated
 from holdfast.flowfiles._executors import Surroundings, build_executor
-from holdfast.flowfiles._fields import read_outputs
+from holdfast.flowfiles._fields import coerce, read_outputs
 from holdfast.flowfiles._findings import Report
 from holdfast.flowfiles._format import COMMON
 from holdfast.flowfiles._kinds import kind_of_node
@@ -14,11 +17,9 @@ from holdfast.flowfiles._model import (
     Cache,
     Executor,
     ExitRule,
+    External,
     Fallback,
     ForEach,
-    Limits,
-    OutputField,
-    Position,
     ResourceRequest,
     Retry,
     Script,
@@ -27,8 +28,10 @@ from holdfast.flowfiles._model import (
     WhenExpression,
     WhenInput,
 )
+from holdfast.flowfiles._nearest import did_you_mean
 from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._nodes import Node
+from holdfast.flowfiles._parts import Limits, OutputField, Position
 from holdfast.flowfiles._shapes import Fields, Record, names_of, wrong
 from holdfast.flowfiles._sources import read_inputs
 
@@ -61,6 +64,10 @@ def _step(name: str, at: Position, fields: Fields, executor: Executor, around: S
     outputs = _outputs(fields, report)
     if isinstance(executor, ForEach):
         outputs = outputs or (OutputField(name="results", at=at, type="list"),)
+    if isinstance(executor, External) and executor.on_timeout:
+        executor = replace(
+            executor, on_timeout=_fitted(executor.on_timeout, outputs, fields.place("on_timeout"), report)
+        )
     return StepSpec(
         name=name,
         at=at,
@@ -86,6 +93,24 @@ def _step(name: str, at: Position, fields: Fields, executor: Executor, around: S
         max_continuous_attempts=fields.get("max_continuous_attempts"),
         resources=_resources(fields.get("resources", [])),
     )
+
+
+def _fitted(
+    answer: Mapping[str, Any], outputs: tuple[OutputField, ...], at: Position, report: Report
+) -> dict[str, Any]:
+    """The answer that stands in for a person's, as the form would have it."""
+    form = {one.name: one for one in outputs}
+    fitted = {}
+    for name, value in answer.items():
+        if name not in form:
+            fix = did_you_mean(name, form).removeprefix("; ") or "declare it in outputs"
+            report.error("unknown-output", at, f"on_timeout gives {name}, which is no output of the step", fix=fix)
+            continue
+        try:
+            fitted[name] = coerce(form[name], value)
+        except ValueError as error:
+            report.error("wrong-value", at, f"on_timeout: {error}")
+    return fitted
 
 
 def _outputs(fields: Fields, report: Report) -> tuple[OutputField, ...]:

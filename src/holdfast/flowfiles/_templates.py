@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.flowfiles._model import Position
+from holdfast.flowfiles._parts import Position
 
 _PATH = r"[A-Za-z_][\w-]*(?:\.[\w-]+)*"
 _HOLE = re.compile(

@@ -6,7 +6,8 @@ import shlex
 import shutil
 
 from holdfast.flowfiles._findings import Finding
-from holdfast.flowfiles._model import FlowFile, ForEach, SubFlow, Tool
+from holdfast.flowfiles._model import FlowFile, ForEach, SubFlow
+from holdfast.flowfiles._parts import Tool
 
 
 def check_tools(flow: FlowFile) -> tuple[Finding, ...]:

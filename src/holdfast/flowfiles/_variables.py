@@ -16,10 +16,11 @@ from holdfast.flowfiles._fields import coerce
 from holdfast.flowfiles._find import ENTRY, SUFFIX, shown_path
 from holdfast.flowfiles._findings import Report
 from holdfast.flowfiles._load import read_bounded
-from holdfast.flowfiles._model import FlowFile, Position, Variable
+from holdfast.flowfiles._model import FlowFile
 from holdfast.flowfiles._nearest import did_you_mean
 from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._nodes import plain, read_nodes
+from holdfast.flowfiles._parts import Position, Variable
 
 PREFIXES = ("HOLDFAST_VAR_", "STEPWISE_VAR_")
 """Of the environment variables that hold values; the second is an alias."""
@@ -53,8 +54,7 @@ def resolve_variables(
     for one in flow.variables:
         if one.sensitive:
             continue
-        settings = local if one in flow.config else {}
-        found = [place[one.name] for place in (given, asked, settings) if one.name in place]
+        found = [place[one.name] for place in (given, asked, local) if one.name in place]
         found += [value for prefix in PREFIXES if (value := environ.get(prefix + one.name.upper())) is not None]
         if not found and one.default is UNSET and one.required:
             missing.append(one)
