@@ -52,6 +52,12 @@
     │   ├── McpConnectionError              it cannot be reached, or the connection was lost
     │   ├── McpTimeoutError                 it did not answer in time
     │   └── McpCallError                    it answered with an error
+    ├── AgentError                      an agent program did not do as asked; says which, and its last words
+    │   ├── AgentGoneError                  its process ended, or it hung up, before it had answered
+    │   ├── AgentRequestError               it answered with an error
+    │   ├── AgentTimeoutError               it did not answer, or did not stop, in time
+    │   ├── AgentProtocolError              what it sent cannot be followed, or was too much
+    │   └── AgentUnsupportedError           it does not offer what was asked of it
     ├── ResourceError                   something a run holds could not be had, or not be given back
     │   ├── SpawnError                      a command could not be started; nothing of it is left
     │   │   └── SandboxError                    it could not be confined as asked, so it was not run
@@ -336,6 +342,41 @@ class McpTimeoutError(McpError, TimeoutError):
 
 class McpCallError(McpError):
     """An MCP server answered a call with an error."""
+
+
+class AgentError(HoldfastError):
+    """An agent program did not do as asked."""
+
+    def __init__(self, message: str, *, agent: str = "", stderr: str = "") -> None:
+        self.agent = agent
+        self.stderr = stderr
+        """The last it wrote to standard error."""
+        super().__init__(message)
+
+
+class AgentGoneError(AgentError):
+    """The agent's process ended, or it hung up, before it had answered; take a new lease and reopen the session."""
+
+
+class AgentRequestError(AgentError):
+    """The agent answered with an error; `code` and `data` are its own."""
+
+    def __init__(self, message: str, *, code: int = 0, data: object = None, agent: str = "", stderr: str = "") -> None:
+        self.code = code
+        self.data = data
+        super().__init__(message, agent=agent, stderr=stderr)
+
+
+class AgentTimeoutError(AgentError, TimeoutError):
+    """The agent did not answer, or did not stop when it was told to, in time."""
+
+
+class AgentProtocolError(AgentError):
+    """What the agent sent cannot be followed, or was more than anybody could read."""
+
+
+class AgentUnsupportedError(AgentError):
+    """The agent does not offer what was asked of it."""
 
 
 class ResourceError(HoldfastError):
