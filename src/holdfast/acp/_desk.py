@@ -14,7 +14,7 @@ from holdfast.acp._files import FileDoor
 from holdfast.acp._inbox import Inbox
 from holdfast.acp._peer import NO_METHOD, Answer, RefusedError
 from holdfast.acp._shelf import Shelf
-from holdfast.errors import AgentError, AgentProtocolError, UsageError
+from holdfast.errors import AgentError, AgentGoneError, AgentProtocolError, UsageError
 from holdfast.logs import get_logger
 from holdfast.threads import done_here
 
@@ -132,8 +132,9 @@ class Desk:
 
     def give_up(self, error: AgentError) -> None:
         """Whoever waits for the prompt gets this instead; what still comes is not kept."""
-        self.hush()
-        self.inbox.put(Done(Answer(error=error)))
+        if self._listening:
+            self.hush()
+            self.inbox.put(Done(Answer(error=error)))
 
     def hush(self) -> None:
         """The prompt is over, for the run at least."""
@@ -221,7 +222,7 @@ class Desk:
         if self.is_closed:
             return
         self.is_closed = True
-        self.hush()
+        self.give_up(AgentGoneError(f"session {self.session_id} was closed", agent=self.agent.name))
         if self.is_busy:
             await self._send_cancel()
         if self.agent.offers("sessionCapabilities", "close"):

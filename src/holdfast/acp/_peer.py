@@ -58,7 +58,7 @@ class Handler(Protocol):
 
 
 class Peer:
-    """One side of a connection. Belongs to one event loop; `serve()` runs until the other side is gone.
+    """One side of a connection. Belongs to one event loop; `serve()` runs until the other side is gone, then call `stop()`.
 
     Lines that are no message, replies to nothing and lines that are too long are passed over and counted.
     """
@@ -130,16 +130,14 @@ class Peer:
     # -- receiving -------------------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Take what comes until there is no more, then fail what still waits for an answer."""
-        try:
-            while data := await self._read():
-                for line in self._lines.feed(data):
-                    if (waiting := self._take(line)) is not None:
-                        await waiting
-        finally:
-            await self._stop()
+        """Take what comes until there is no more. `stop()` comes next."""
+        while data := await self._read():
+            for line in self._lines.feed(data):
+                if (waiting := self._take(line)) is not None:
+                    await waiting
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """Answer nothing more, and fail what still waits for an answer. Twice is fine."""
         self.is_over = True
         tasks = [*self._working.values(), *self._sending]
         for task in tasks:
@@ -170,13 +168,12 @@ class Peer:
     def _take_call(self, method: str, message: dict[str, Any], size: int) -> Awaitable[None] | None:
         params, number = message.get("params"), message.get("id")
         if isinstance(number, int | str):
-            self._begin(number, method, params)
-        elif method == CANCEL_METHOD:
+            return self._begin(number, method, params)
+        if method == CANCEL_METHOD:
             if isinstance(params, dict) and (task := self._working.get(params.get("requestId", ""))):
                 task.cancel()
-        else:
-            return self._handler.notified(method, params, size)
-        return None
+            return None
+        return self._handler.notified(method, params, size)
 
     def _take_answer(self, message: dict[str, Any]) -> None:
         error = message.get("error")
@@ -220,14 +217,14 @@ class Peer:
 
     # -- answering -------------------------------------------------------------------------------------------------
 
-    def _begin(self, number: int | str, method: str, params: Any) -> None:
+    def _begin(self, number: int | str, method: str, params: Any) -> Awaitable[None] | None:
+        """Start to work on a request. One too many is refused, and nothing more is read until that is sent."""
         if len(self._working) >= AT_ONCE or number in self._working:
-            if len(self._sending) < AT_ONCE:  # else it does not read its answers either
-                self._send_soon(self._refuse(number, RefusedError("too many requests at once", INTERNAL)))
-            return
+            return self._refuse(number, RefusedError("too many requests at once", INTERNAL))
         task = asyncio.get_running_loop().create_task(self._answer(number, method, params))
         self._working[number] = task
         task.add_done_callback(lambda _: self._working.pop(number, None))
+        return None
 
     async def _answer(self, number: int | str, method: str, params: Any) -> None:
         try:

@@ -30,6 +30,8 @@ CALL_SECONDS = 120.0
 """How long anything but a prompt may take."""
 
 
+LAST_WORDS_SECONDS = 0.5
+"""How long what an agent that ended had written is waited for, or the end of one that hung up."""
 WORDS = 2000
 """How much of its standard error an error message shows."""
 SIGN_IN_NEEDED = -32000
@@ -65,10 +67,19 @@ class AgentProcess:
         self._serving = self.loop.create_task(self._serve())
 
     async def _serve(self) -> None:
+        """Read until it hangs up or its first process ends; then whoever waits for an answer is told.
+
+        What it started may hold its output open for ever, so that is not waited for.
+        """
+        both = [self.loop.create_task(work) for work in (self.peer.serve(), self.process.wait())]
         try:
-            await self.peer.serve()
-        except (ConnectionError, ValueError) as error:
-            log.warning("%s cannot be read any more: %s", self.name, error)
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(both, timeout=LAST_WORDS_SECONDS)
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.wait(both)
+            await self.peer.stop()
 
     # -- greeting --------------------------------------------------------------------------------------------------
 
@@ -209,12 +220,8 @@ class AgentProcess:
             await asyncio.wait(self._closing)
 
     async def lost(self) -> None:
-        """Wait until it can serve nobody any more: its first process ended, or it hung up."""
-        exited = asyncio.ensure_future(self.process.wait())
-        try:
-            await asyncio.wait({exited, self._serving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            exited.cancel()
+        """Wait until it can serve nobody any more."""
+        await asyncio.wait({self._serving})
 
     async def end(self) -> None:
         """End it with all it started. Raises StuckError."""

@@ -353,6 +353,7 @@ async def serve() -> None:
     agent = DemoAgent()
     agent.peer = Peer(read, write, agent, _hung_up)
     await agent.peer.serve()
+    await agent.peer.stop()
 
 
 if __name__ == "__main__":

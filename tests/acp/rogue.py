@@ -1,0 +1,231 @@
+"""An agent that misbehaves as it is told to: by its arguments before the handshake, by its prompts after. Standard library only."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+MARK = {"jsonrpc": "2.0"}
+LONG = 1000
+
+
+def send(**message):
+    sys.stdout.write(json.dumps({**MARK, **message}) + "\n")
+    sys.stdout.flush()
+
+
+def update(session, kind, **fields):
+    told = {"sessionId": session, "update": {"sessionUpdate": kind, **fields}}
+    send(method="session/update", params=told)
+
+
+def say(session, text):
+    update(session, "agent_message_chunk", content={"type": "text", "text": text})
+
+
+def receive():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    return json.loads(line)
+
+
+def detach(seconds=LONG):
+    """Leave a daemon behind: forked twice, in a session of its own, deaf to SIGTERM."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.dup2(os.open("/dev/null", os.O_RDWR), 1)
+            time.sleep(seconds)
+        os._exit(0)
+    os.wait()
+
+
+def child():
+    """An ordinary child, as a tool that an agent calls."""
+    if os.fork() == 0:
+        time.sleep(LONG)
+        os._exit(0)
+
+
+def before(words):
+    """What it does before it answers anything."""
+    for word in words:
+        if word == "child":
+            child()
+        elif word == "detach":
+            detach()
+        elif word == "deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        elif word == "hang":
+            detach()
+            time.sleep(LONG)
+        elif word == "exit":
+            detach()
+            sys.stderr.write("no key: set SOME_KEY\n")
+            sys.exit(3)
+        elif word == "gibberish":
+            sys.stdout.write("Welcome to rogue!\n{not json\n[1, 2]\n\xff\n{}\n" + "[" * 5000 + "\n")
+            send(id=4711, result={})
+            send(id="x", error={"code": 1})
+        elif word == "stderr":
+            for number in range(8):
+                sys.stderr.write(f"{number}" * 65536)
+            sys.stderr.write("\nthe end of it\n")
+            sys.stderr.flush()
+
+
+def initialize(words):
+    version = 99 if "future" in words else 1
+    close = {} if "noclose" in words else {"close": {}}
+    return {"protocolVersion": version, "agentCapabilities": {"sessionCapabilities": close}}
+
+
+def main():
+    words = sys.argv[1:]
+    before(words)
+    last = 0
+    while True:
+        message = receive()
+        method, number, params = message.get("method"), message.get("id"), message.get("params", {})
+        if method == "initialize":
+            send(id=number, result=initialize(words))
+        elif method == "session/new":
+            last += 1
+            send(id=number, result={"sessionId": f"s{last}"})
+        elif method == "session/prompt":
+            prompt(number, params["sessionId"], params["prompt"][0]["text"])
+        elif method == "session/close":
+            send(id=number, result={})
+        elif number is not None and method is not None:
+            send(id=number, error={"code": -32601, "message": "no such method"})
+
+
+def prompt(number, session, text):
+    word, _, rest = text.partition(" ")
+    PROMPTS[word](session, rest)
+    send(id=number, result={"stopReason": "end_turn"})
+
+
+def crash(session, rest):
+    say(session, "about to")
+    sys.stderr.write("Traceback: it broke here\n")
+    sys.stderr.flush()
+    os._exit(9)
+
+
+def orphan(session, rest):
+    """Its first process, the wrapper, is killed; it lives on."""
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(LONG)
+
+
+def hang_up(session, rest):
+    os.close(1)
+    time.sleep(LONG)
+
+
+def flood(session, rest):
+    """Garbage, a line without an end, replies to nobody; and in between what counts."""
+    say(session, "one ")
+    for _ in range(200):
+        os.write(1, b"x" * 65535 + b"\n")
+    say(session, "two ")
+    for _ in range(1000):
+        os.write(1, b"y" * 65536)
+    os.write(1, b"\n")
+    send(id=10**6, result={})
+    say(session, "three")
+
+
+def huge(session, rest):
+    """A request, then an answer, that are longer than anybody keeps."""
+    body = "z" * (40 * 1024 * 1024)
+    send(id="big", method="fs/write_text_file", params={"sessionId": session, "path": "/x", "content": body})
+    refused = receive()
+    say(session, refused["error"]["message"])
+
+
+def answer_hugely(session, rest):
+    sys.stdout.write('{"jsonrpc": "2.0", "id": %s, "result": {"x": "%s"}}\n' % (int(rest), "z" * (40 * 1024 * 1024)))
+    sys.stdout.flush()
+    time.sleep(LONG)
+
+
+def strange(session, rest):
+    update(session, "holograph", depth=3)
+    update(session, "agent_message_chunk", content={"type": "image", "data": "", "mimeType": "image/png"})
+    update(session, "tool_call_update", toolCallId="t", status="completed")
+    update(session, "tool_call", toolCallId="u", title="never ends")
+    update(session, "plan", entries=[{"content": "a"}, 7])
+    send(method="session/update", params={"sessionId": "nobody", "update": {"sessionUpdate": "plan"}})
+    send(method="session/update", params=7)
+    send(method="_vendor/news", params={})
+    say(session, "still here")
+
+
+def numbers(session, rest):
+    for number in range(int(rest)):
+        say(session, f"{number} ")
+
+
+def endless(session, rest):
+    while True:
+        say(session, "x" * 1000)
+
+
+def ask(session, rest):
+    """Several permissions at once, answered in any order."""
+    options = [
+        {"optionId": "a", "name": "Yes", "kind": "allow_once"},
+        {"optionId": "r", "name": "No", "kind": "reject_once"},
+    ]
+    for title in rest.split():
+        call = {"toolCallId": title, "title": title, "kind": "execute"}
+        send(id=title, method="session/request_permission", params={"sessionId": session, "toolCall": call, "options": options})
+    answers = {}
+    while len(answers) < len(rest.split()):
+        message = receive()
+        if "result" in message:
+            answers[message["id"]] = message["result"]["outcome"].get("optionId", "-")
+    say(session, " ".join(f"{title}={answers[title]}" for title in rest.split()))
+
+
+def ignore(session, rest):
+    """Deaf to everything, and to a cancel too."""
+    say(session, "deaf")
+    while True:
+        receive()
+
+
+def request(session, rest):
+    """Ask for something by its raw form, and say what came back."""
+    asked = json.loads(rest.replace("SESSION", session))
+    send(id=1, **asked)
+    answer = receive()
+    say(session, answer["error"]["message"] if "error" in answer else json.dumps(answer["result"]))
+
+
+def many(session, rest):
+    """More requests at once than anybody answers."""
+    for number in range(500):
+        send(id=f"m{number}", method="session/request_permission", params={
+            "sessionId": session, "toolCall": {"toolCallId": "t"}, "options": [],
+        })
+    refused = 0
+    while refused < 100:
+        message = receive()
+        refused += "error" in message
+    say(session, "refused")
+
+
+PROMPTS = {
+    "answer_hugely": answer_hugely, "ask": ask, "crash": crash, "endless": endless, "flood": flood, "hang_up": hang_up,
+    "huge": huge, "ignore": ignore, "many": many, "numbers": numbers, "orphan": orphan, "request": request, "say": say,
+    "strange": strange,
+}
+
+if __name__ == "__main__":
+    main()
