@@ -149,7 +149,8 @@ def huge(session, rest):
 
 
 def answer_hugely(session, rest):
-    sys.stdout.write('{"jsonrpc": "2.0", "id": %s, "result": {"x": "%s"}}\n' % (int(rest), "z" * (40 * 1024 * 1024)))
+    body = "z" * (40 * 1024 * 1024)
+    sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {int(rest)}, "result": {{"x": "{body}"}}}}\n')
     sys.stdout.flush()
     time.sleep(LONG)
 
@@ -184,7 +185,11 @@ def ask(session, rest):
     ]
     for title in rest.split():
         call = {"toolCallId": title, "title": title, "kind": "execute"}
-        send(id=title, method="session/request_permission", params={"sessionId": session, "toolCall": call, "options": options})
+        send(
+            id=title,
+            method="session/request_permission",
+            params={"sessionId": session, "toolCall": call, "options": options},
+        )
     answers = {}
     while len(answers) < len(rest.split()):
         message = receive()
@@ -211,9 +216,15 @@ def request(session, rest):
 def many(session, rest):
     """More requests at once than anybody answers."""
     for number in range(500):
-        send(id=f"m{number}", method="session/request_permission", params={
-            "sessionId": session, "toolCall": {"toolCallId": "t"}, "options": [],
-        })
+        send(
+            id=f"m{number}",
+            method="session/request_permission",
+            params={
+                "sessionId": session,
+                "toolCall": {"toolCallId": "t"},
+                "options": [],
+            },
+        )
     refused = 0
     while refused < 100:
         message = receive()
@@ -222,8 +233,19 @@ def many(session, rest):
 
 
 PROMPTS = {
-    "answer_hugely": answer_hugely, "ask": ask, "crash": crash, "endless": endless, "flood": flood, "hang_up": hang_up,
-    "huge": huge, "ignore": ignore, "many": many, "numbers": numbers, "orphan": orphan, "request": request, "say": say,
+    "answer_hugely": answer_hugely,
+    "ask": ask,
+    "crash": crash,
+    "endless": endless,
+    "flood": flood,
+    "hang_up": hang_up,
+    "huge": huge,
+    "ignore": ignore,
+    "many": many,
+    "numbers": numbers,
+    "orphan": orphan,
+    "request": request,
+    "say": say,
     "strange": strange,
 }
 

@@ -10,8 +10,7 @@ import pytest
 from tests.acp.support import HERE, PYTHON, rogue, talk, told
 
 from holdfast import Runtime
-from holdfast.acp import AgentManager, AgentSession, Permissions, SessionOptions
-from holdfast.acp import _turn
+from holdfast.acp import AgentManager, AgentSession, AgentSpec, Permissions, SessionOptions, _turn
 from holdfast.errors import (
     AgentGoneError,
     AgentProtocolError,
@@ -20,8 +19,12 @@ from holdfast.errors import (
     RunFailedError,
     SpawnError,
 )
-from holdfast.events import AgentExecutionErrorEvent, AgentUpdateReceivedEvent, LLMStreamChunkEvent, ToolUsageCancelledEvent
-from holdfast.acp import AgentSpec
+from holdfast.events import (
+    AgentExecutionErrorEvent,
+    AgentUpdateReceivedEvent,
+    LLMStreamChunkEvent,
+    ToolUsageCancelledEvent,
+)
 from holdfast.resources import Command
 from holdfast.runs import Run
 from holdfast.testing.resource_conformance import Borrower
@@ -181,9 +184,10 @@ async def test_an_agent_that_does_not_stop_when_told_to_is_an_error_in_time_and_
     monkeypatch.setattr(_turn, "STOP_SECONDS", 0.1)
 
     async def how(session: AgentSession) -> None:
+        begun = asyncio.Event()
+        session._run.on(LLMStreamChunkEvent)(lambda source, event: begun.set())
         prompting = asyncio.create_task(session.prompt("ignore"))
-        while not session._desk.is_busy:
-            await asyncio.sleep(0)
+        await begun.wait()
         await session.cancel()
         with pytest.raises(AgentTimeoutError, match=r"did not stop within 0\.1 s; release its lease"):
             await prompting
@@ -217,7 +221,10 @@ async def test_more_requests_at_once_than_anybody_answers_are_refused(agents: Ag
 @pytest.mark.parametrize(
     ("request_text", "words"),
     [
-        ('{"method": "fs/read_text_file", "params": {"sessionId": "other", "path": "/etc/passwd"}}', "names no session"),
+        (
+            '{"method": "fs/read_text_file", "params": {"sessionId": "other", "path": "/etc/passwd"}}',
+            "names no session",
+        ),
         ('{"method": "fs/read_text_file", "params": {"sessionId": "SESSION"}}', "sent no ReadTextFileRequest: path"),
         ('{"method": "fs/read_text_file", "params": 7}', "names no session"),
         ('{"method": "terminal/create", "params": {"sessionId": "SESSION", "command": "id"}}', "has no terminals"),

@@ -14,7 +14,7 @@ from holdfast.acp._files import FileDoor
 from holdfast.acp._inbox import Inbox
 from holdfast.acp._peer import NO_METHOD, Answer, RefusedError
 from holdfast.acp._shelf import Shelf
-from holdfast.errors import AgentError, AgentGoneError, AgentProtocolError, UsageError
+from holdfast.errors import AgentError, AgentGoneError, AgentProtocolError
 from holdfast.logs import get_logger
 from holdfast.threads import done_here
 
@@ -88,8 +88,6 @@ class Desk:
 
     async def begin(self, prompt: list[dict[str, Any]]) -> None:
         """Send a prompt. All that comes until its answer, and then that, is put into the inbox in order."""
-        if self.is_busy:
-            raise UsageError(f"session {self.session_id} is at work on a prompt; wait for it, or cancel it")
         params = _schema.outgoing("PromptRequest", {"sessionId": self.session_id, "prompt": prompt})
         self.inbox.clear()
         self._listening = True

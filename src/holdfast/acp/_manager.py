@@ -37,6 +37,9 @@ _HOW = {
 }
 
 
+_SERVERS = {"stdio": "McpServerStdio", "http": "HttpMcpServer", "sse": "SseMcpServer"}
+
+
 class AgentLease(PooledLease[AgentProcess]):
     """A run's hold on an agent. It opens sessions; they are closed when it is released, at the latest when the run ends."""
 
@@ -107,7 +110,9 @@ class AgentLease(PooledLease[AgentProcess]):
         transport = server.get("type", "stdio")
         if transport in ("http", "sse") and not self.resource.offers("mcpCapabilities", transport):
             raise AgentUnsupportedError(f"{self.name} cannot use MCP servers over {transport}", agent=self.name)
-        return server
+        if transport not in _SERVERS:
+            raise UsageError(f"MCP server {server.get('name')}: {transport!r} is none of {', '.join(_SERVERS)}")
+        return _schema.outgoing(_SERVERS[transport], server)  # the list as a whole would drop a wrong one in silence
 
     async def __aenter__(self) -> Self:
         return self

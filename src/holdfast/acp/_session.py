@@ -13,7 +13,7 @@ from holdfast.acp._settings import SettingCall, mode_setting, model_setting
 from holdfast.acp._telling import Telling
 from holdfast.acp._turn import PromptResult, Turn
 from holdfast.context import at, position
-from holdfast.errors import AgentGoneError, AgentTimeoutError, RunEndedError
+from holdfast.errors import AgentGoneError, AgentTimeoutError, RunEndedError, UsageError
 from holdfast.events.families.agent import (
     AgentExecutionCancelledEvent,
     AgentExecutionCompletedEvent,
@@ -40,6 +40,7 @@ class AgentSession:
         self._permissions = permissions
         self._opened = opened
         self._prompts = 0
+        self._is_prompting = False
 
     def __repr__(self) -> str:
         return f"<AgentSession {self.id} of {self.agent}>"
@@ -59,7 +60,8 @@ class AgentSession:
         self._prompts += 1
         telling = Telling(self._run, self.id, f"{self.id}#{self._prompts}")
         here = position.get()
-        with at(here if here.run_id == self._run.id else self._run.place), self._told(blocks, telling):
+        place = here if here.run_id == self._run.id else self._run.place
+        with self._alone(), at(place), self._told(blocks, telling):
             turn = Turn(self._desk, self._run, self._permissions, telling, self._prompts)
             result = await turn.take(blocks)
             telling.close(result.stop_reason)
@@ -68,6 +70,16 @@ class AgentSession:
             else:
                 self._run.tell(AgentExecutionCompletedEvent, output=result.text, iterations=1)
             return result
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if self._is_prompting:
+            raise UsageError(f"session {self.id} is at work on a prompt; wait for it, or cancel it")
+        self._is_prompting = True
+        try:
+            yield
+        finally:
+            self._is_prompting = False
 
     @contextmanager
     def _told(self, blocks: list[dict[str, Any]], telling: Telling) -> Iterator[None]:

@@ -15,6 +15,8 @@ from holdfast.ids import new_id
 from holdfast.resources import Command, PooledLease
 from holdfast.runs import Run
 
+GRACE = 0.5
+"""Seconds between SIGTERM and SIGKILL."""
 TERMINALS = 32
 """A session's at once."""
 
@@ -50,7 +52,9 @@ class Shelf:
         if not params.get("args") and " " in params["command"]:  # a line for a shell: agents send both
             argv = ("/bin/sh", "-c", params["command"])
         limit = params.get("outputByteLimit")
-        spec = TerminalSpec(Command(argv, dict(env), cwd, "stdout"), OUTPUT_BYTES if limit is None else limit)
+        spec = TerminalSpec(
+            Command(argv, dict(env), cwd, "stdout", grace=GRACE), OUTPUT_BYTES if limit is None else limit
+        )
         try:
             lease = await self._manager.acquire(spec, self._run)
         except (ResourceError, RunError) as error:

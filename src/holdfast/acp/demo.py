@@ -53,6 +53,8 @@ class DemoAgent:
         self.peer: Peer
         self._talks: dict[str, Talk] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
+        self._spoke: set[str] = set()
+        """Sessions that have said something in answer to this prompt."""
         self._uses = 0
         self._words = 0
 
@@ -125,6 +127,7 @@ class DemoAgent:
         text = "\n".join(block.get("text", "") for block in params["prompt"])
         before, words = [*talk.prompts], self._words
         talk.prompts.append(text)
+        self._spoke.discard(talk.id)
         self._keep(talk)
         turn = self._turns[talk.id] = asyncio.create_task(self._follow(talk, text.splitlines(), before))
         try:
@@ -176,6 +179,9 @@ class DemoAgent:
             await self._tell(talk, kind, content=content)
 
     async def _say(self, talk: Talk, text: str) -> None:
+        if talk.id in self._spoke:
+            await self._tell(talk, "agent_message_chunk", content={"type": "text", "text": "\n"})
+        self._spoke.add(talk.id)
         await self._stream(talk, "agent_message_chunk", text)
 
     async def _think(self, talk: Talk, text: str) -> None:
