@@ -5,33 +5,35 @@ import os
 import signal
 import sys
 import time
+from typing import Any
 
 MARK = {"jsonrpc": "2.0"}
 LONG = 1000
 
 
-def send(**message):
+def send(**message: Any) -> None:
     sys.stdout.write(json.dumps({**MARK, **message}) + "\n")
     sys.stdout.flush()
 
 
-def update(session, kind, **fields):
+def update(session: str, kind: str, **fields: Any) -> None:
     told = {"sessionId": session, "update": {"sessionUpdate": kind, **fields}}
     send(method="session/update", params=told)
 
 
-def say(session, text):
+def say(session: str, text: str) -> None:
     update(session, "agent_message_chunk", content={"type": "text", "text": text})
 
 
-def receive():
+def receive() -> dict[str, Any]:
     line = sys.stdin.readline()
     if not line:
         sys.exit(0)
-    return json.loads(line)
+    message: dict[str, Any] = json.loads(line)
+    return message
 
 
-def detach(seconds=LONG):
+def detach(seconds: float = LONG) -> None:
     """Leave a daemon behind: forked twice, in a session of its own, deaf to SIGTERM."""
     if os.fork() == 0:
         os.setsid()
@@ -43,14 +45,14 @@ def detach(seconds=LONG):
     os.wait()
 
 
-def child():
+def child() -> None:
     """An ordinary child, as a tool that an agent calls."""
     if os.fork() == 0:
         time.sleep(LONG)
         os._exit(0)
 
 
-def before(words):
+def before(words: list[str]) -> None:
     """What it does before it answers anything."""
     for word in words:
         if word == "child":
@@ -77,13 +79,13 @@ def before(words):
             sys.stderr.flush()
 
 
-def initialize(words):
+def initialize(words: list[str]) -> dict[str, Any]:
     version = 99 if "future" in words else 1
-    close = {} if "noclose" in words else {"close": {}}
+    close: dict[str, Any] = {} if "noclose" in words else {"close": {}}
     return {"protocolVersion": version, "agentCapabilities": {"sessionCapabilities": close}}
 
 
-def main():
+def main() -> None:
     words = sys.argv[1:]
     before(words)
     last = 0
@@ -103,31 +105,31 @@ def main():
             send(id=number, error={"code": -32601, "message": "no such method"})
 
 
-def prompt(number, session, text):
+def prompt(number: Any, session: str, text: str) -> None:
     word, _, rest = text.partition(" ")
     PROMPTS[word](session, rest)
     send(id=number, result={"stopReason": "end_turn"})
 
 
-def crash(session, rest):
+def crash(session: str, rest: str) -> None:
     say(session, "about to")
     sys.stderr.write("Traceback: it broke here\n")
     sys.stderr.flush()
     os._exit(9)
 
 
-def orphan(session, rest):
+def orphan(session: str, rest: str) -> None:
     """Its first process, the wrapper, is killed; it lives on."""
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(LONG)
 
 
-def hang_up(session, rest):
+def hang_up(session: str, rest: str) -> None:
     os.close(1)
     time.sleep(LONG)
 
 
-def flood(session, rest):
+def flood(session: str, rest: str) -> None:
     """Garbage, a line without an end, replies to nobody; and in between what counts."""
     say(session, "one ")
     for _ in range(200):
@@ -140,7 +142,7 @@ def flood(session, rest):
     say(session, "three")
 
 
-def huge(session, rest):
+def huge(session: str, rest: str) -> None:
     """A request, then an answer, that are longer than anybody keeps."""
     body = "z" * (40 * 1024 * 1024)
     send(id="big", method="fs/write_text_file", params={"sessionId": session, "path": "/x", "content": body})
@@ -148,14 +150,14 @@ def huge(session, rest):
     say(session, refused["error"]["message"])
 
 
-def answer_hugely(session, rest):
+def answer_hugely(session: str, rest: str) -> None:
     body = "z" * (40 * 1024 * 1024)
     sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {int(rest)}, "result": {{"x": "{body}"}}}}\n')
     sys.stdout.flush()
     time.sleep(LONG)
 
 
-def strange(session, rest):
+def strange(session: str, rest: str) -> None:
     update(session, "holograph", depth=3)
     update(session, "agent_message_chunk", content={"type": "image", "data": "", "mimeType": "image/png"})
     update(session, "tool_call_update", toolCallId="t", status="completed")
@@ -167,17 +169,17 @@ def strange(session, rest):
     say(session, "still here")
 
 
-def numbers(session, rest):
+def numbers(session: str, rest: str) -> None:
     for number in range(int(rest)):
         say(session, f"{number} ")
 
 
-def endless(session, rest):
+def endless(session: str, rest: str) -> None:
     while True:
         say(session, "x" * 1000)
 
 
-def ask(session, rest):
+def ask(session: str, rest: str) -> None:
     """Several permissions at once, answered in any order."""
     options = [
         {"optionId": "a", "name": "Yes", "kind": "allow_once"},
@@ -190,7 +192,7 @@ def ask(session, rest):
             method="session/request_permission",
             params={"sessionId": session, "toolCall": call, "options": options},
         )
-    answers = {}
+    answers: dict[str, str] = {}
     while len(answers) < len(rest.split()):
         message = receive()
         if "result" in message:
@@ -198,14 +200,14 @@ def ask(session, rest):
     say(session, " ".join(f"{title}={answers[title]}" for title in rest.split()))
 
 
-def ignore(session, rest):
+def ignore(session: str, rest: str) -> None:
     """Deaf to everything, and to a cancel too."""
     say(session, "deaf")
     while True:
         receive()
 
 
-def request(session, rest):
+def request(session: str, rest: str) -> None:
     """Ask for something by its raw form, and say what came back."""
     asked = json.loads(rest.replace("SESSION", session))
     send(id=1, **asked)
@@ -213,7 +215,7 @@ def request(session, rest):
     say(session, answer["error"]["message"] if "error" in answer else json.dumps(answer["result"]))
 
 
-def many(session, rest):
+def many(session: str, rest: str) -> None:
     """More requests at once than anybody answers."""
     for number in range(500):
         send(

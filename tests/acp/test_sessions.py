@@ -70,7 +70,7 @@ async def test_a_reader_that_is_behind_slows_its_own_agent_and_loses_nothing(
         return await (await (await agents.acquire(DEMO, run)).session()).prompt("count 5000")
 
     async with start_here(runtime, body) as stream:
-        texts = []
+        texts: list[str] = []
         async for frame in stream:
             if len(texts) % 500 == 0:
                 await asyncio.sleep(0.01)  # longer than the agent takes for as much
@@ -279,7 +279,8 @@ async def test_a_file_is_written_with_permission_only_and_only_where_it_may_be(
     agents: AgentManager, runtime: Runtime, tmp_path: Path
 ) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
-    inside.mkdir(), outside.mkdir()
+    for folder in (inside, outside):
+        folder.mkdir()
     (inside / "way").symlink_to(outside)
 
     async def how(session: AgentSession) -> Any:

@@ -166,8 +166,9 @@ class Peer:
         return None
 
     def _take_call(self, method: str, message: dict[str, Any], size: int) -> Awaitable[None] | None:
-        params, number = message.get("params"), message.get("id")
-        if isinstance(number, int | str):
+        params: Any = message.get("params")
+        number: Any = message.get("id")
+        if type(number) in (int, str):
             return self._begin(number, method, params)
         if method == CANCEL_METHOD:
             if isinstance(params, dict) and (task := self._working.get(params.get("requestId", ""))):
@@ -190,7 +191,7 @@ class Peer:
             self._settle(message["id"], Answer(error=made))
 
     def _settle(self, number: Any, answer: Answer) -> None:
-        on_answer = self._pending.pop(number, None) if isinstance(number, int) else None
+        on_answer = self._pending.pop(number, None) if type(number) is int else None
         if on_answer is None:
             self._pass_over(f"a reply to {number!r}, which nobody asked".encode())
         else:

@@ -19,7 +19,7 @@ from holdfast.runs import Run
 
 TEXT_BYTES = 16 * 1024 * 1024
 TOOLS = 10_000
-"""How many uses of tools a result lists."""
+"""How many uses of tools in one prompt are told of, and listed."""
 
 
 class ToolUse(Struct):
@@ -44,8 +44,8 @@ class Telling:
         self._call_id = call_id
         self._texts: list[str] = []
         self._length = 0
-        self._places: dict[str, Position] = {}
-        """Where the events of tools that are at work stand."""
+        self._at_work: dict[str, tuple[Position, str]] = {}
+        """Where the events of tools that are at work stand, and the name each began with: titles change."""
         self.tools: dict[str, ToolUse] = {}
         self.plan: list[dict[str, Any]] = []
         self.usage: dict[str, Any] = {}
@@ -93,14 +93,19 @@ class Telling:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
+    def take_question(self, tool_call: dict[str, Any]) -> None:
+        """Tell of a tool that permission is asked for; some agents name it there for the first time."""
+        if str(tool_call.get("toolCallId", "")) not in self.tools:
+            self._take_tool("tool_call", tool_call)
+
     def _take_tool(self, kind: str, update: dict[str, Any]) -> None:
         tool_id = str(update.get("toolCallId", ""))
         tool = self.tools.get(tool_id)
         is_new = tool is None
         if tool is None:
-            tool = ToolUse(tool_id)
-            if len(self.tools) < TOOLS:
-                self.tools[tool_id] = tool
+            if len(self.tools) >= TOOLS:
+                return
+            tool = self.tools[tool_id] = ToolUse(tool_id)
         was_over = tool.status in ("completed", "failed")
         _learn(tool, update)
         if is_new:
@@ -112,13 +117,15 @@ class Telling:
 
     def _begin(self, tool: ToolUse) -> None:
         with at(position.get()):  # tools overlap: each one's events hang under its own start
-            self._run.tell(ToolUsageStartedEvent, tool_name=_name(tool), tool_args=tool.arguments, call_id=tool.id)
-            self._places[tool.id] = position.get()
+            name = tool.title or tool.kind
+            self._run.tell(ToolUsageStartedEvent, tool_name=name, tool_args=tool.arguments, call_id=tool.id)
+            self._at_work[tool.id] = position.get(), name
 
     def _finish(self, tool: ToolUse, update: dict[str, Any]) -> None:
         output = update.get("rawOutput", _texts(update.get("content")))
-        about = {"tool_name": _name(tool), "tool_args": tool.arguments, "call_id": tool.id}
-        with at(self._places.pop(tool.id, position.get())):
+        place, name = self._at_work.pop(tool.id)
+        about = {"tool_name": name, "tool_args": tool.arguments, "call_id": tool.id}
+        with at(place):
             if tool.status == "completed":
                 self._run.tell(ToolUsageFinishedEvent, **about, output=output)
             else:
@@ -126,11 +133,10 @@ class Telling:
 
     def close(self, reason: str) -> None:
         """The prompt is over: tools that never said how they ended did not."""
-        while self._places:
-            tool_id, place = self._places.popitem()
-            tool = self.tools.get(tool_id, ToolUse(tool_id))
+        while self._at_work:
+            tool_id, (place, name) = self._at_work.popitem()
             with at(place):
-                self._run.tell(ToolUsageCancelledEvent, tool_name=_name(tool), call_id=tool_id, reason=reason)
+                self._run.tell(ToolUsageCancelledEvent, tool_name=name, call_id=tool_id, reason=reason)
 
 
 _KINDS = {
@@ -154,10 +160,6 @@ def _learn(tool: ToolUse, update: dict[str, Any]) -> None:
     if "rawInput" in update and update["rawInput"] is not None:
         given = update["rawInput"]
         tool.arguments = given if isinstance(given, dict) else {"input": given}
-
-
-def _name(tool: ToolUse) -> str:
-    return tool.title or tool.kind
 
 
 def _text(content: Any) -> str | None:

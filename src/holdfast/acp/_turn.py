@@ -102,12 +102,13 @@ class Turn:
     def _ask(self, ask: Ask) -> None:
         """Have it decided beside what else comes: an agent may ask for several things at once."""
         self._asks += 1
+        self._telling.take_question(ask.params["toolCall"])
         place = f"{self._run.id} {position.get().step_id or ''}"
         question = Question(
             f"{place}/permission/{self._number}.{self._asks}",
             self._desk.session_id,
-            ask.params.get("toolCall", {}),
-            ask.params.get("options", []),
+            ask.params["toolCall"],
+            ask.params["options"],
         )
         task = asyncio.create_task(self._decide(ask, question))
         self._asking.add(task)
