@@ -68,6 +68,8 @@ def before(words: list[str]) -> None:
             detach()
             sys.stderr.write("no key: set SOME_KEY\n")
             sys.exit(3)
+        elif word.startswith("diary="):
+            signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
         elif word == "gibberish":
             sys.stdout.write("Welcome to rogue!\n{not json\n[1, 2]\n\xff\n{}\n" + "[" * 5000 + "\n")
             send(id=4711, result={})
@@ -100,6 +102,10 @@ def main() -> None:
         elif method == "session/prompt":
             prompt(number, params["sessionId"], params["prompt"][0]["text"])
         elif method == "session/close":
+            for word in words:
+                if word.startswith("diary="):
+                    with open(word[6:], "a") as diary:
+                        diary.write(f"close {params['sessionId']}\n")
             send(id=number, result={})
         elif number is not None and method is not None:
             send(id=number, error={"code": -32601, "message": "no such method"})
@@ -167,6 +173,36 @@ def strange(session: str, rest: str) -> None:
     send(method="session/update", params=7)
     send(method="_vendor/news", params={})
     say(session, "still here")
+
+
+def nasty(session: str, rest: str) -> None:
+    """Messages that are JSON, and nothing more."""
+    junk = [None, 7, "x", True, [], [1], {}, {"a": [1]}]
+    kinds = [
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "plan",
+        "tool_call",
+        "tool_call_update",
+        "usage_update",
+        *junk,
+    ]
+    fields = ["content", "entries", "toolCallId", "title", "kind", "status", "locations", "rawInput"]
+    for value in junk:
+        for message in (
+            value, {"method": value}, {"method": "session/update", "params": value}, {"id": value, "result": 1},
+            {"id": value, "error": value}, {"method": "$/cancel_request", "params": {"requestId": value}},
+            {"method": "session/update", "params": {"sessionId": value, "update": {}}},
+            {"method": "session/update", "params": {"sessionId": session, "update": value}},
+        ):  # fmt: skip
+            sys.stdout.write(json.dumps(message) + "\n")
+        for kind in kinds:
+            for field in fields:
+                send(
+                    method="session/update",
+                    params={"sessionId": session, "update": {"sessionUpdate": kind, field: value}},
+                )
+    say(session, "survived")
 
 
 def numbers(session: str, rest: str) -> None:
@@ -244,6 +280,7 @@ PROMPTS = {
     "huge": huge,
     "ignore": ignore,
     "many": many,
+    "nasty": nasty,
     "numbers": numbers,
     "orphan": orphan,
     "request": request,

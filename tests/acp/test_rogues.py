@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,25 @@ async def test_updates_of_unknown_kinds_are_kept_as_they_came(agents: AgentManag
     assert unknown.update == {"sessionUpdate": "holograph", "depth": 3}  # type: ignore[attr-defined]
     assert image.kind == "agent_message_chunk"  # type: ignore[attr-defined]
     assert cancelled.tool_name == "never ends"  # type: ignore[attr-defined]
+
+
+async def test_messages_that_are_json_and_nothing_more_break_neither_the_reader_nor_the_prompt(
+    agents: AgentManager, runtime: Runtime
+) -> None:
+    result = await talk(runtime, agents, rogue(), lambda session: session.prompt("nasty"))
+    assert result.text.endswith("survived")
+
+
+async def test_sessions_are_closed_before_their_agent_is_ended(
+    agents: AgentManager, runtime: Runtime, tmp_path: Path
+) -> None:
+    async def body(run: Run) -> None:
+        lease = await agents.acquire(rogue(f"diary={tmp_path}/diary"), run)
+        for _ in range(2):
+            await lease.session()
+
+    await runtime.arun(body)
+    assert (tmp_path / "diary").read_text() == "close s1\nclose s2\n"
 
 
 async def test_updates_are_told_in_order_although_the_reader_of_the_run_is_slow(

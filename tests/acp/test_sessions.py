@@ -255,8 +255,10 @@ async def test_an_answer_that_comes_later_stops_the_agent_and_puts_the_question_
     agents: AgentManager, runtime: Runtime
 ) -> None:
     async def how(session: AgentSession) -> str:
-        with pytest.raises(AnswerPendingError):
+        with pytest.raises(AnswerPendingError) as caught:
             await session.prompt("ask launch\nsay launched")
+        (request,) = caught.value.requests
+        assert "launch" in request.message  # type: ignore[attr-defined]
         return (await session.prompt("recall")).text
 
     options = SessionOptions(permissions=Permissions(otherwise="ask", human=LaterProvider()))

@@ -149,7 +149,7 @@ class Desk:
     # -- what comes ------------------------------------------------------------------------------------------------
 
     def take(self, update: dict[str, Any], size: int) -> Awaitable[None] | None:
-        kind = update.get("sessionUpdate")
+        kind = str(update.get("sessionUpdate"))
         if kind in _LASTING:
             self.state[kind] = update
         if not self._listening:

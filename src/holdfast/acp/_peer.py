@@ -171,10 +171,15 @@ class Peer:
         if type(number) in (int, str):
             return self._begin(number, method, params)
         if method == CANCEL_METHOD:
-            if isinstance(params, dict) and (task := self._working.get(params.get("requestId", ""))):
-                task.cancel()
+            self._stop_working(params)
             return None
         return self._handler.notified(method, params, size)
+
+    def _stop_working(self, params: Any) -> None:
+        number: Any = params.get("requestId") if isinstance(params, dict) else None
+        task = self._working.get(number) if type(number) in (int, str) else None
+        if task is not None:
+            task.cancel()
 
     def _take_answer(self, message: dict[str, Any]) -> None:
         error = message.get("error")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from holdfast.context import is_async_callable
-from holdfast.errors import UsageError
+from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.human import (
     HumanInputReceivedEvent,
     HumanInputRequestedEvent,
@@ -96,6 +96,8 @@ async def _ask(question: Question, human: HumanProvider, run: Run) -> str | None
     try:
         async with run.waiting("permission"):
             answer = await _answer(human, request, run)
+    except AnswerPendingError:
+        raise AnswerPendingError(requests=(request,)) from None
     except BaseException as error:
         run.tell(HumanRequestCancelledEvent, request_id=request.id, reason=type(error).__name__)
         raise

@@ -37,7 +37,9 @@ def incoming(kind: str, data: Any, agent: str = "") -> dict[str, Any]:
         raise AgentProtocolError(
             f"{agent or 'the other side'} sent no {kind}: {_problem(error)}", agent=agent
         ) from error
-    return {**(data or {}), **known.model_dump(mode="json", by_alias=True, exclude_none=True)}
+    names = {field.alias or name for name, field in model.model_fields.items()}
+    unknown = {name: value for name, value in (data or {}).items() if name not in names}
+    return unknown | known.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _problem(error: ValidationError) -> str:

@@ -81,7 +81,8 @@ class Telling:
             self._run.tell(LLMThinkingChunkEvent, call_id=self._call_id, chunk=text)
 
     def _take_plan(self, kind: str, update: dict[str, Any]) -> None:
-        self.plan = [entry for entry in update.get("entries") or () if isinstance(entry, dict)]
+        entries = update.get("entries")
+        self.plan = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
         self._run.tell(AgentPlanUpdatedEvent, session_id=self._session_id, entries=self.plan)
 
     def _take_usage(self, kind: str, update: dict[str, Any]) -> None:
