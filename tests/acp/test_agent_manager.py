@@ -14,7 +14,7 @@ from tests.resources.trees import is_alive
 
 from holdfast import Runtime
 from holdfast.acp import AgentManager, AgentSession, AgentSpec, _desk
-from holdfast.errors import AgentGoneError, AgentProtocolError
+from holdfast.errors import AcpGoneError, AcpProtocolError
 from holdfast.events import LLMStreamChunkEvent
 from holdfast.ports import ResourceManager
 from holdfast.resources import Command, Limits, SystemProcessTable, list_held, sweep_everything
@@ -68,7 +68,7 @@ async def test_s3_2_ending_one_run_leaves_the_other_untouched_and_ending_both_en
     assert [session.id for session in two.sessions] == ["s1", "s2"]
     await first.acancel()
     assert all(is_alive(pid) for pid in pids)
-    with pytest.raises(AgentGoneError):
+    with pytest.raises(AcpGoneError):
         await two.sessions[0].prompt("say hello")
     assert (await two.sessions[1].prompt("say hello")).text == "hello"
     await second.acancel()
@@ -136,7 +136,7 @@ async def test_what_overran_its_run_is_an_error_that_says_what_to_do(
         await two.sessions[1].prompt("count 1000")
     await two.sessions[1].prompt("count 1")  # so that the other was given up by now
     stalled.set()
-    with pytest.raises(AgentProtocolError, match="give it an agent of its own"):
+    with pytest.raises(AcpProtocolError, match="give it an agent of its own"):
         await prompting
     await asyncio.gather(slow.acancel(), other.acancel())
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdfast.acp._inbox import Inbox
 from holdfast.acp._lines import LineSplitter, LongLine
 from holdfast.acp._peer import Peer, RefusedError
-from holdfast.errors import AgentError, AgentGoneError, AgentRequestError
+from holdfast.errors import AcpError, AcpGoneError, AcpRequestError
 
 
 @given(st.lists(st.binary(max_size=30).filter(lambda part: b"\n" not in part)), st.integers(1, 7))
@@ -77,8 +77,8 @@ class Pair:
         return {"echo": params}
 
 
-def _gone() -> AgentError:
-    return AgentGoneError("gone")
+def _gone() -> AcpError:
+    return AcpGoneError("gone")
 
 
 async def test_both_sides_ask_and_answer_at_once() -> None:
@@ -90,10 +90,10 @@ async def test_both_sides_ask_and_answer_at_once() -> None:
 
 async def test_an_error_comes_back_with_its_code_and_words() -> None:
     pair = Pair()
-    with pytest.raises(AgentRequestError, match="no") as caught:
+    with pytest.raises(AcpRequestError, match="no") as caught:
         await pair.left.request("refuse", None)
     assert caught.value.code == 42
-    with pytest.raises(AgentRequestError, match="ValueError: oh"):
+    with pytest.raises(AcpRequestError, match="ValueError: oh"):
         await pair.left.request("break", None)
     await pair.close()
 
@@ -136,9 +136,9 @@ async def test_who_waits_for_an_answer_when_the_other_side_goes_is_told_and_so_i
     while ("waiting", 1) not in pair.told:
         await pair.left.request("echo", None)
     await pair.close()
-    with pytest.raises(AgentGoneError):
+    with pytest.raises(AcpGoneError):
         await asking
-    with pytest.raises(AgentGoneError):
+    with pytest.raises(AcpGoneError):
         await pair.left.request("echo", 1)
 
 
@@ -161,7 +161,7 @@ async def test_an_error_of_any_shape_is_an_error() -> None:
         asking = asyncio.create_task(pair.left.request("wait", 0))
         await asyncio.sleep(0)
         pair.queues[0].put_nowait(json.dumps({"id": 1, "error": error}).encode() + b"\n")
-        with pytest.raises(AgentRequestError):
+        with pytest.raises(AcpRequestError):
             await asking
         await pair.close()
 

@@ -13,9 +13,9 @@ from tests.acp.support import HERE, PYTHON, rogue, talk, told
 from holdfast import Runtime
 from holdfast.acp import AgentManager, AgentSession, AgentSpec, Permissions, SessionOptions, _turn
 from holdfast.errors import (
-    AgentGoneError,
-    AgentProtocolError,
-    AgentTimeoutError,
+    AcpGoneError,
+    AcpProtocolError,
+    AcpTimeoutError,
     HandshakeError,
     RunFailedError,
     SpawnError,
@@ -68,15 +68,15 @@ async def test_s3_2_a_crash_in_the_middle_of_a_prompt_is_an_error_with_the_agent
 ) -> None:
     heard = told(runtime, AgentExecutionErrorEvent)
     error = await failure(runtime, agents, "crash")
-    assert isinstance(error, AgentGoneError)
+    assert isinstance(error, AcpGoneError)
     assert "Traceback: it broke here" in str(error)
     assert error.stderr == "Traceback: it broke here"
-    assert [event.error_type for event in heard] == ["AgentGoneError"]  # type: ignore[attr-defined]
+    assert [event.error_type for event in heard] == ["AcpGoneError"]  # type: ignore[attr-defined]
 
 
 async def test_an_agent_whose_wrapper_dies_first_is_ended_as_a_whole(agents: AgentManager, runtime: Runtime) -> None:
     error = await failure(runtime, agents, "orphan")
-    assert isinstance(error, AgentGoneError)
+    assert isinstance(error, AcpGoneError)
     assert "was killed by signal 9" in str(error)
 
 
@@ -84,7 +84,7 @@ async def test_an_agent_that_hangs_up_but_lives_on_is_ended(agents: AgentManager
     alone = AgentSpec(Command((*PYTHON, str(HERE / "rogue.py")), grace=0.3), "rogue")
     with pytest.raises(RunFailedError) as caught:
         await talk(runtime, agents, alone, lambda session: session.prompt("hang_up"))
-    assert isinstance(caught.value.__cause__, AgentGoneError)
+    assert isinstance(caught.value.__cause__, AcpGoneError)
     assert "rogue hung up" in str(caught.value.__cause__)
 
 
@@ -103,7 +103,7 @@ async def test_half_a_megabyte_on_standard_error_stops_nobody_and_the_end_of_it_
     agents: AgentManager, runtime: Runtime
 ) -> None:
     error = await failure(runtime, agents, "crash", "stderr")
-    assert isinstance(error, AgentGoneError)
+    assert isinstance(error, AcpGoneError)
     assert "the end of it\nTraceback" in error.stderr
     assert len(error.stderr) <= 65536
 
@@ -125,7 +125,7 @@ async def test_an_answer_that_is_too_long_fails_its_prompt_instead_of_being_wait
 ) -> None:
     monkeypatch.setattr(_turn, "STOP_SECONDS", 0.1)
     error = await failure(runtime, agents, "answer_hugely 3")  # after initialize and session/new
-    assert isinstance(error, AgentProtocolError)
+    assert isinstance(error, AcpProtocolError)
 
 
 async def test_updates_of_unknown_kinds_are_kept_as_they_came(agents: AgentManager, runtime: Runtime) -> None:
@@ -209,9 +209,9 @@ async def test_an_agent_that_does_not_stop_when_told_to_is_an_error_in_time_and_
         prompting = asyncio.create_task(session.prompt("ignore"))
         await begun.wait()
         await session.cancel()
-        with pytest.raises(AgentTimeoutError, match=r"did not stop within 0\.1 s; release its lease"):
+        with pytest.raises(AcpTimeoutError, match=r"did not stop within 0\.1 s; release its lease"):
             await prompting
-        with pytest.raises(AgentTimeoutError, match="never stopped its last prompt"):
+        with pytest.raises(AcpTimeoutError, match="never stopped its last prompt"):
             await session.prompt("say hello")
 
     with caplog.at_level(logging.WARNING):

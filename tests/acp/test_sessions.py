@@ -15,9 +15,9 @@ from tests.acp.support import DEMO, HERE, rogue, talk, told
 from holdfast import Runtime
 from holdfast.acp import AgentManager, AgentSession, AgentSpec, Permissions, SessionOptions
 from holdfast.errors import (
-    AgentGoneError,
-    AgentRequestError,
-    AgentUnsupportedError,
+    AcpGoneError,
+    AcpRequestError,
+    AcpUnsupportedError,
     AnswerPendingError,
     RunFailedError,
     UsageError,
@@ -101,7 +101,7 @@ async def test_mode_and_model_are_chosen_and_what_is_not_offered_is_refused_with
         assert (session.modes, session.models) == (["careful", "bold"], ["demo-small", "demo-large"])
         before = (await session.prompt("settings")).text
         await session.set_mode("careful")
-        with pytest.raises(AgentUnsupportedError, match="demo has no model 'gpt'; it offers demo-small, demo-large"):
+        with pytest.raises(AcpUnsupportedError, match="demo has no model 'gpt'; it offers demo-small, demo-large"):
             await session.set_model("gpt")
         return f"{before}, {(await session.prompt('settings')).text}"
 
@@ -138,7 +138,7 @@ async def test_an_agent_that_cannot_reopen_or_fork_says_so(agents: AgentManager,
     async def body(run: Run) -> None:
         lease = await agents.acquire(rogue(), run)
         for attempt in (lease.reopen("s1"), lease.fork("s1")):
-            with pytest.raises(AgentUnsupportedError, match="open a new one"):
+            with pytest.raises(AcpUnsupportedError, match="open a new one"):
                 await attempt
 
     await runtime.arun(body)
@@ -193,7 +193,7 @@ async def test_one_prompt_at_a_time(agents: AgentManager, runtime: Runtime) -> N
 
 async def test_an_error_of_the_agent_comes_with_its_words(agents: AgentManager, runtime: Runtime) -> None:
     async def how(session: AgentSession) -> None:
-        with pytest.raises(AgentRequestError, match="demo refuses session/prompt: out of luck") as caught:
+        with pytest.raises(AcpRequestError, match="demo refuses session/prompt: out of luck") as caught:
             await session.prompt("fail out of luck")
         assert (caught.value.code, caught.value.agent) == (-32603, "demo")
         assert (await session.prompt("say still here")).text == "still here"
@@ -205,7 +205,7 @@ async def test_a_closed_session_says_so(agents: AgentManager, runtime: Runtime) 
     async def how(session: AgentSession) -> None:
         await session.aclose()
         await session.aclose()
-        with pytest.raises(AgentGoneError, match="was closed; reopen it"):
+        with pytest.raises(AcpGoneError, match="was closed; reopen it"):
             await session.prompt("say hello")
 
     await talk(runtime, agents, DEMO, how)

@@ -14,7 +14,7 @@ from holdfast.acp._files import FileDoor
 from holdfast.acp._inbox import Inbox
 from holdfast.acp._peer import NO_METHOD, Answer, RefusedError
 from holdfast.acp._shelf import Shelf
-from holdfast.errors import AgentError, AgentGoneError, AgentProtocolError
+from holdfast.errors import AcpError, AcpGoneError, AcpProtocolError
 from holdfast.logs import get_logger
 from holdfast.threads import done_here
 
@@ -128,7 +128,7 @@ class Desk:
     async def _send_cancel(self) -> None:
         await self.agent.peer.notify("session/cancel", {"sessionId": self.session_id})
 
-    def give_up(self, error: AgentError) -> None:
+    def give_up(self, error: AcpError) -> None:
         """Whoever waits for the prompt gets this instead; what still comes is not kept."""
         if self._listening:
             self.hush()
@@ -170,7 +170,7 @@ class Desk:
             await asyncio.wait({room}, timeout=STALL_SECONDS)
         if not room.done():
             self.give_up(
-                AgentProtocolError(
+                AcpProtocolError(
                     f"{self.agent.name} sent more than its run read, and others share it: read the run's stream faster, or "
                     f"give it an agent of its own (AgentSpec.shaped_by)",
                     agent=self.agent.name,
@@ -184,7 +184,7 @@ class Desk:
             raise RefusedError(f"no method {method}", NO_METHOD)
         try:
             return await answer(self, _schema.incoming(kind, params, self.agent.name))
-        except AgentProtocolError as error:
+        except AcpProtocolError as error:
             raise RefusedError(str(error)) from error
 
     async def _permit(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class Desk:
         if self.is_closed:
             return
         self.is_closed = True
-        self.give_up(AgentGoneError(f"session {self.session_id} was closed", agent=self.agent.name))
+        self.give_up(AcpGoneError(f"session {self.session_id} was closed", agent=self.agent.name))
         if self.is_busy:
             await self._send_cancel()
         if self.agent.offers("sessionCapabilities", "close"):

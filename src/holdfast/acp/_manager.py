@@ -19,7 +19,7 @@ from holdfast.acp._spec import AgentSpec, SessionOptions, mcp_data
 from holdfast.acp._terminals import TerminalManager
 from holdfast.clock import Clock
 from holdfast.context import at, position
-from holdfast.errors import AgentUnsupportedError, UsageError
+from holdfast.errors import AcpUnsupportedError, UsageError
 from holdfast.events.families.acp import AgentSessionOpenedEvent
 from holdfast.ports import HeldResource, Holder, Ledger, LedgerRow, ProcessTable, ProcessUse, SweepReport
 from holdfast.resources import Keeper, Limits, PooledLease, PooledManager, ProcessSpec
@@ -56,23 +56,23 @@ class AgentLease(PooledLease[AgentProcess]):
         return self.resource.info
 
     async def session(self, options: SessionOptions | None = None) -> AgentSession:
-        """Open a new session. Raises AgentError if the agent refuses, UsageError if the options make no sense."""
+        """Open a new session. Raises AcpError if the agent refuses, UsageError if the options make no sense."""
         return await self._open("NewSessionRequest", {}, options or SessionOptions())
 
     async def reopen(self, session_id: str, options: SessionOptions | None = None) -> AgentSession:
-        """Go on with a session of before, also of another process. Raises AgentUnsupportedError if the agent cannot."""
+        """Go on with a session of before, also of another process. Raises AcpUnsupportedError if the agent cannot."""
         if self.resource.offers("sessionCapabilities", "resume"):
             kind = "ResumeSessionRequest"
         elif self.resource.offers("loadSession"):
             kind = "LoadSessionRequest"
         else:
-            raise AgentUnsupportedError(f"{self.name} cannot reopen a session; open a new one", agent=self.name)
+            raise AcpUnsupportedError(f"{self.name} cannot reopen a session; open a new one", agent=self.name)
         return await self._open(kind, {"sessionId": session_id}, options or SessionOptions())
 
     async def fork(self, session_id: str, options: SessionOptions | None = None) -> AgentSession:
-        """A new session that knows what another one knew. Raises AgentUnsupportedError if the agent cannot."""
+        """A new session that knows what another one knew. Raises AcpUnsupportedError if the agent cannot."""
         if not self.resource.offers("sessionCapabilities", "fork"):
-            raise AgentUnsupportedError(f"{self.name} cannot fork a session; open a new one", agent=self.name)
+            raise AcpUnsupportedError(f"{self.name} cannot fork a session; open a new one", agent=self.name)
         return await self._open("ForkSessionRequest", {"sessionId": session_id}, options or SessionOptions())
 
     async def _open(self, kind: str, fields: dict[str, Any], options: SessionOptions) -> AgentSession:
@@ -109,7 +109,7 @@ class AgentLease(PooledLease[AgentProcess]):
     def _checked(self, server: dict[str, Any]) -> dict[str, Any]:
         transport = server.get("type", "stdio")
         if transport in ("http", "sse") and not self.resource.offers("mcpCapabilities", transport):
-            raise AgentUnsupportedError(f"{self.name} cannot use MCP servers over {transport}", agent=self.name)
+            raise AcpUnsupportedError(f"{self.name} cannot use MCP servers over {transport}", agent=self.name)
         if transport not in _SERVERS:
             raise UsageError(f"MCP server {server.get('name')}: {transport!r} is none of {', '.join(_SERVERS)}")
         return _schema.outgoing(_SERVERS[transport], server)  # the list as a whole would drop a wrong one in silence

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.acp._lines import LINE_BYTES, LineSplitter, LongLine
-from holdfast.errors import AgentError, AgentProtocolError, AgentRequestError
+from holdfast.errors import AcpError, AcpProtocolError, AcpRequestError
 from holdfast.logs import get_logger
 
 log = get_logger("acp")
@@ -39,7 +39,7 @@ class Answer(Struct, frozen=True):
     """What became of a request."""
 
     result: Any = None
-    error: AgentError | None = None
+    error: AcpError | None = None
 
 
 OnAnswer = Callable[[Answer], None]
@@ -64,7 +64,7 @@ class Peer:
     """
 
     def __init__(
-        self, read: Reader, write: Writer, handler: Handler, lost: Callable[[], AgentError], limit: int = LINE_BYTES
+        self, read: Reader, write: Writer, handler: Handler, lost: Callable[[], AcpError], limit: int = LINE_BYTES
     ) -> None:
         self._read = read
         self._write = write
@@ -85,7 +85,7 @@ class Peer:
     # -- sending ---------------------------------------------------------------------------------------------------
 
     async def request(self, method: str, params: Any) -> Any:
-        """Ask, and return the result. Raises AgentRequestError if the answer is an error. Cancelling it tells the other side."""
+        """Ask, and return the result. Raises AcpRequestError if the answer is an error. Cancelling it tells the other side."""
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         number = self.expect(lambda answer: None if answered.done() else answered.set_result(answer))
         try:
@@ -188,7 +188,7 @@ class Peer:
         else:
             told = error if isinstance(error, dict) else {"message": str(error)}
             code = told.get("code")
-            made = AgentRequestError(
+            made = AcpRequestError(
                 str(told.get("message", "no reason given")),
                 code=code if isinstance(code, int) else 0,
                 data=told.get("data"),
@@ -214,7 +214,7 @@ class Peer:
         if b'"method"' in flat[0]:
             self._send_soon(self._refuse(number, RefusedError(why, INVALID_REQUEST)))
         else:
-            self._settle(number, Answer(error=AgentProtocolError(f"{why}; ask for less at once")))
+            self._settle(number, Answer(error=AcpProtocolError(f"{why}; ask for less at once")))
 
     def _pass_over(self, line: bytes) -> None:
         self.garbage += 1

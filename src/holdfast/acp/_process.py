@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from importlib.metadata import version
 from typing import Any
 
-from holdfast import __version__
 from holdfast.acp import _schema
 from holdfast.acp._desk import Desk
 from holdfast.acp._peer import Peer, RefusedError
 from holdfast.acp._spec import AgentSpec
 from holdfast.errors import (
-    AgentError,
-    AgentGoneError,
-    AgentProtocolError,
-    AgentRequestError,
-    AgentTimeoutError,
-    AgentUnsupportedError,
+    AcpError,
+    AcpGoneError,
+    AcpProtocolError,
+    AcpRequestError,
+    AcpTimeoutError,
+    AcpUnsupportedError,
 )
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessUse
@@ -84,10 +84,10 @@ class AgentProcess:
     # -- greeting --------------------------------------------------------------------------------------------------
 
     async def greet(self, process: KeptProcess) -> None:
-        """Shake hands. Raises AgentError."""
+        """Shake hands. Raises AcpError."""
         offered = {
             "protocolVersion": PROTOCOL,
-            "clientInfo": {"name": "holdfast", "version": __version__},
+            "clientInfo": {"name": "holdfast", "version": version("holdfast")},
             "clientCapabilities": {
                 "fs": {"readTextFile": self.spec.files, "writeTextFile": self.spec.files},
                 "terminal": self.spec.terminals,
@@ -96,7 +96,7 @@ class AgentProcess:
         told = await self.call("InitializeRequest", offered)
         self.info = _schema.incoming("InitializeResponse", told, self.name)
         if self.info["protocolVersion"] != PROTOCOL:
-            raise AgentProtocolError(
+            raise AcpProtocolError(
                 f"it speaks version {self.info['protocolVersion']} of the protocol, not {PROTOCOL}; use another version of it",
                 agent=self.name,
             )
@@ -113,7 +113,7 @@ class AgentProcess:
     # -- asking it -------------------------------------------------------------------------------------------------
 
     async def call(self, kind: str, fields: dict[str, Any], timeout: float = CALL_SECONDS) -> Any:
-        """Send a request of a type and return its result. Raises AgentError: gone, refused, or too late."""
+        """Send a request of a type and return its result. Raises AcpError: gone, refused, or too late."""
         return await self.ask(_METHODS[kind], _schema.outgoing(kind, fields), timeout)
 
     async def ask(self, method: str, params: dict[str, Any], timeout: float = CALL_SECONDS) -> Any:
@@ -122,19 +122,19 @@ class AgentProcess:
             async with asyncio.timeout(timeout):
                 return await self.peer.request(method, params)
         except TimeoutError as error:
-            raise AgentTimeoutError(
+            raise AcpTimeoutError(
                 f"{self.name} did not answer {method} within {timeout:g} s{self._said()}",
                 agent=self.name,
                 stderr=self.stderr(),
             ) from error
-        except AgentRequestError as error:
+        except AcpRequestError as error:
             raise self.explained(method, error) from error
 
-    def explained(self, method: str, error: AgentRequestError) -> AgentRequestError:
+    def explained(self, method: str, error: AcpRequestError) -> AcpRequestError:
         """An error of the agent's, with what we know of it."""
         detail = f" ({error.data})"[:WORDS] if error.data else ""
         advice = f"; {self._how_to_sign_in()}" if error.code == SIGN_IN_NEEDED else ""
-        return AgentRequestError(
+        return AcpRequestError(
             f"{self.name} refuses {method}: {error}{detail}{advice}",
             code=error.code, data=error.data, agent=self.name, stderr=self.stderr(),
         )  # fmt: skip
@@ -168,7 +168,7 @@ class AgentProcess:
         self._count()
         known = "" if kind in ("NewSessionRequest", "ForkSessionRequest") else str(fields["sessionId"])
         if known in self.desks:
-            raise AgentUnsupportedError(f"session {known} is open already; close it first", agent=self.name)
+            raise AcpUnsupportedError(f"session {known} is open already; close it first", agent=self.name)
         if known:  # while it is loaded, the agent tells what was
             self._seat(known, desk)
         try:
@@ -188,7 +188,7 @@ class AgentProcess:
         """Close a session; the agent goes on."""
         try:
             await desk.close()
-        except AgentError as error:  # it is closed for us all the same
+        except AcpError as error:  # it is closed for us all the same
             log.info("session %s did not close as it should: %s", desk.session_id, error)
         finally:
             self.desks.pop(desk.session_id, None)
@@ -199,7 +199,7 @@ class AgentProcess:
         self._count()
         for desk in [desk for desk in self.desks.values() if desk.holder is holder]:
             desk.is_left = True
-            desk.give_up(AgentGoneError(f"the lease on {self.name} was released", agent=self.name))
+            desk.give_up(AcpGoneError(f"the lease on {self.name} was released", agent=self.name))
             task = asyncio.get_running_loop().create_task(self.close(desk))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
@@ -237,11 +237,11 @@ class AgentProcess:
             task.cancel()
         await asyncio.wait(tasks)
 
-    def gone(self) -> AgentError:
+    def gone(self) -> AcpError:
         """What is told to those who wait for an answer that will not come."""
         code = self.process.returncode
         how = "hung up" if code is None else f"ended with {code}" if code >= 0 else f"was killed by signal {-code}"
-        return AgentGoneError(f"{self.name} {how}{self._said()}", agent=self.name, stderr=self.stderr())
+        return AcpGoneError(f"{self.name} {how}{self._said()}", agent=self.name, stderr=self.stderr())
 
     def stderr(self) -> str:
         return self.process.stderr_tail().decode(errors="replace").strip()

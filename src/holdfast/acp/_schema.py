@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from holdfast.errors import AgentProtocolError, UsageError
+from holdfast.errors import AcpProtocolError, UsageError
 
 
 def load() -> Any:
@@ -29,14 +29,12 @@ def outgoing(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def incoming(kind: str, data: Any, agent: str = "") -> dict[str, Any]:
-    """A message that came, checked. Fields that the types do not know are kept. Raises AgentProtocolError if it cannot be read."""
+    """A message that came, checked. Fields that the types do not know are kept. Raises AcpProtocolError if it cannot be read."""
     model: type[BaseModel] = getattr(load(), kind)
     try:
         known = model.model_validate(data if data is not None else {})
     except ValidationError as error:
-        raise AgentProtocolError(
-            f"{agent or 'the other side'} sent no {kind}: {_problem(error)}", agent=agent
-        ) from error
+        raise AcpProtocolError(f"{agent or 'the other side'} sent no {kind}: {_problem(error)}", agent=agent) from error
     names = {field.alias or name for name, field in model.model_fields.items()}
     unknown = {name: value for name, value in (data or {}).items() if name not in names}
     return unknown | known.model_dump(mode="json", by_alias=True, exclude_none=True)

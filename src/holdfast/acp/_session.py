@@ -13,7 +13,7 @@ from holdfast.acp._settings import SettingCall, mode_setting, model_setting
 from holdfast.acp._telling import Telling
 from holdfast.acp._turn import PromptResult, Turn
 from holdfast.context import at, position
-from holdfast.errors import AgentGoneError, AgentTimeoutError, RunEndedError, UsageError
+from holdfast.errors import AcpGoneError, AcpTimeoutError, RunEndedError, UsageError
 from holdfast.events.families.agent import (
     AgentExecutionCancelledEvent,
     AgentExecutionCompletedEvent,
@@ -52,7 +52,7 @@ class AgentSession:
 
         What the agent does meanwhile is told as events of the run: text and thinking as chunks, tools, plans, questions; it waits
         while whoever reads the run's stream is behind. Cancelling the wait has the agent stop, and returns when it has, or after
-        five seconds. Raises AgentGoneError if its process ends, AgentRequestError with its words if it refuses, AgentTimeoutError
+        five seconds. Raises AcpGoneError if its process ends, AcpRequestError with its words if it refuses, AcpTimeoutError
         if it does not stop when `cancel()` told it to, and what asking a person raises.
         """
         self._check()
@@ -117,11 +117,11 @@ class AgentSession:
         return model_setting(self._opened).values
 
     async def set_mode(self, mode: str) -> None:
-        """Have the agent work in another mode. Raises AgentUnsupportedError, naming the modes, if it has no such mode."""
+        """Have the agent work in another mode. Raises AcpUnsupportedError, naming the modes, if it has no such mode."""
         await self._set(mode_setting(self._opened).call(mode, self.id, self.agent))
 
     async def set_model(self, model: str) -> None:
-        """Have the agent use another model. Raises AgentUnsupportedError, naming the models, if it has no such model."""
+        """Have the agent use another model. Raises AcpUnsupportedError, naming the models, if it has no such model."""
         await self._set(model_setting(self._opened).call(model, self.id, self.agent))
 
     async def _set(self, call: SettingCall) -> None:
@@ -139,9 +139,9 @@ class AgentSession:
 
     def _check(self) -> None:
         if self._desk.is_left or self._desk.is_closed:
-            raise AgentGoneError(f"session {self.id} of {self.agent} was closed; reopen it", agent=self.agent)
+            raise AcpGoneError(f"session {self.id} of {self.agent} was closed; reopen it", agent=self.agent)
         if self._desk.is_stuck:
-            raise AgentTimeoutError(
+            raise AcpTimeoutError(
                 f"session {self.id} of {self.agent} never stopped its last prompt; release the lease and reopen it",
                 agent=self.agent,
             )

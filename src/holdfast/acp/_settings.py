@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.errors import AgentUnsupportedError
+from holdfast.errors import AcpUnsupportedError
 
 
 class SettingCall(Struct, frozen=True):
@@ -27,10 +27,10 @@ class Setting(Struct, frozen=True):
     fixed: dict[str, Any] = {}
 
     def call(self, value: str, session_id: str, agent: str) -> SettingCall:
-        """What to send to choose a value. Raises AgentUnsupportedError if it is not offered."""
+        """What to send to choose a value. Raises AcpUnsupportedError if it is not offered."""
         if value not in self.values:
             offered = f"it offers {', '.join(self.values)}" if self.values else f"it lets nobody choose a {self.name}"
-            raise AgentUnsupportedError(f"{agent} has no {self.name} {value!r}; {offered}", agent=agent)
+            raise AcpUnsupportedError(f"{agent} has no {self.name} {value!r}; {offered}", agent=agent)
         return SettingCall(self.method, {"sessionId": session_id, **self.fixed, self.key: value})
 
 

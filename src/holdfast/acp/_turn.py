@@ -12,7 +12,7 @@ from holdfast.acp._peer import Answer
 from holdfast.acp._permissions import Permissions, Question, decide
 from holdfast.acp._telling import Telling, ToolUse
 from holdfast.context import position
-from holdfast.errors import AgentRequestError, AgentTimeoutError
+from holdfast.errors import AcpRequestError, AcpTimeoutError
 from holdfast.logs import get_logger
 from holdfast.resources._loops import on_loop, surely
 from holdfast.runs import Run
@@ -84,7 +84,7 @@ class Turn:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise AgentTimeoutError(
+            raise AcpTimeoutError(
                 f"{self._desk.agent.name} did not stop within {STOP_SECONDS:g} s; release its lease to end it",
                 agent=self._desk.agent.name,
             ) from error
@@ -135,7 +135,7 @@ class Turn:
 
     def _result(self, answer: Answer) -> PromptResult:
         agent, telling = self._desk.agent, self._telling
-        if isinstance(answer.error, AgentRequestError):
+        if isinstance(answer.error, AcpRequestError):
             raise agent.explained("session/prompt", answer.error) from answer.error
         if answer.error is not None:
             raise answer.error

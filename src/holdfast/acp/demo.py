@@ -28,7 +28,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.acp._peer import INTERNAL, INVALID_PARAMS, NO_METHOD, Peer, RefusedError
-from holdfast.errors import AgentError, AgentGoneError
+from holdfast.errors import AcpError, AcpGoneError
 from holdfast.ids import new_id
 
 MODES = ("careful", "bold")
@@ -278,7 +278,7 @@ class DemoAgent:
         """Have the client do something; say so if it will not."""
         try:
             answer = await self.peer.request(method, {"sessionId": talk.id, **params})
-        except AgentError as error:
+        except AcpError as error:
             await self._end_use(talk, use, str(error), status="failed")
             await self._say(talk, f"refused: {error}")
             return None
@@ -335,8 +335,8 @@ def _path(talk_id: str) -> Path | None:
     return Path(folder) / f"{Path(talk_id).name}.json" if folder else None
 
 
-def _hung_up() -> AgentError:
-    return AgentGoneError("the client hung up")
+def _hung_up() -> AcpError:
+    return AcpGoneError("the client hung up")
 
 
 async def serve() -> None:

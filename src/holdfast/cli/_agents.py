@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli._help import JsonOption, examples
 from holdfast.cli._terminal import console, echo_json, on_terminal, printable, show_size
-from holdfast.errors import AgentError, ResourceError
+from holdfast.errors import AcpError, ResourceError
 
 if TYPE_CHECKING:
     from holdfast.acp import AgentLease, AgentManager, KnownAgent
@@ -69,7 +69,7 @@ async def _try(agent: KnownAgent) -> dict[str, Any]:
         try:
             async with await manager.acquire(agent.spec(), run) as lease:
                 return _found(lease, manager, time.monotonic() - begun)
-        except (AgentError, ResourceError) as error:
+        except (AcpError, ResourceError) as error:
             return {"problem": str(error)}
 
     try:
