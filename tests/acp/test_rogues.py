@@ -35,8 +35,7 @@ from holdfast.testing.resource_conformance import Borrower
     ("spec", "words"),
     [
         (rogue("child", "hang", handshake_timeout=0.5), "it did not answer in 0.5 s"),
-        (rogue("child", "exit"), "no key: set SOME_KEY"),
-        (rogue("child", "exit"), "ended with 3"),
+        (rogue("child", "exit"), "it hung up, and ended with 3; it said: no key: set SOME_KEY"),
         (rogue("child", "detach", "future"), "it speaks version 99 of the protocol, not 1"),
         (AgentSpec(Command(("/bin/sh", "-c", "echo usage: agent --acp; exit 1")), "rogue"), "usage: agent --acp"),
     ],
@@ -225,6 +224,7 @@ async def test_several_permissions_asked_at_once_are_answered_each_by_its_own_ru
     options = SessionOptions(permissions=Permissions(allow=("execute:a*",), deny=("execute:ab",)))
     result = await talk(runtime, agents, rogue(), lambda session: session.prompt("ask a ab b"), options)
     assert result.text == "a=a ab=r b=r"
+    assert [tool.title for tool in result.tools] == ["a", "ab", "b"]  # nothing but the questions told of them
 
 
 async def test_more_requests_at_once_than_anybody_answers_are_refused(agents: AgentManager, runtime: Runtime) -> None:

@@ -64,9 +64,18 @@ async def test_what_an_agent_does_is_told_as_frames_of_the_run_in_order(agents: 
 
 
 async def test_a_reader_that_is_behind_slows_its_own_agent_and_loses_nothing(
-    agents: AgentManager, runtime: Runtime
+    agents: AgentManager, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    waits: list[bool] = []
+
     async def body(run: Run) -> Any:
+        real = run.room
+
+        async def room() -> None:
+            waits.append(run.outlet.crowding() is not None)
+            await real()
+
+        monkeypatch.setattr(run, "room", room)
         return await (await (await agents.acquire(DEMO, run)).session()).prompt("count 5000")
 
     async with start_here(runtime, body) as stream:
@@ -76,6 +85,7 @@ async def test_a_reader_that_is_behind_slows_its_own_agent_and_loses_nothing(
                 await asyncio.sleep(0.01)  # longer than the agent takes for as much
             texts.append(frame.text)
     assert "".join(texts).split() == [str(number) for number in range(1, 5001)]
+    assert any(waits)
 
 
 async def test_events_of_tools_that_overlap_hang_under_their_own_start(agents: AgentManager, runtime: Runtime) -> None:
@@ -171,6 +181,7 @@ async def test_cancelling_the_wait_stops_the_agent_and_the_session_can_go_on(
         prompting.cancel()
         await asyncio.wait({prompting})
         assert prompting.cancelled()
+        assert not session._desk.is_busy
         text: str = (await session.prompt("say again")).text
         return text
 
@@ -311,6 +322,16 @@ async def test_a_terminal_runs_as_a_lease_of_the_run_and_says_how_it_ended(
     result = await runtime.arun(body)
     assert result.text == f"{tmp_path} (3)"
     assert "terminal" in heard
+
+
+async def test_the_last_words_of_a_command_are_there_when_it_has_ended(
+    agents: AgentManager, runtime: Runtime, tmp_path: Path
+) -> None:
+    spec = AgentSpec(DEMO.command, "demo", terminals=True)
+    much = "run head -c 500000 /dev/zero | tr '\\0' x; echo END"
+    result = await talk(runtime, agents, spec, lambda session: session.prompt(much), SessionOptions(cwd=str(tmp_path)))
+    assert len(result.text) > 500_000
+    assert result.text.endswith("END (0)")
 
 
 async def test_a_terminal_that_still_runs_ends_with_its_run(

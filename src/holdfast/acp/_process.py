@@ -93,7 +93,11 @@ class AgentProcess:
                 "terminal": self.spec.terminals,
             },
         }
-        told = await self.call("InitializeRequest", offered)
+        try:
+            told = await self.call("InitializeRequest", offered)
+        except AcpGoneError as error:  # how it ended, and its last words, are told by who shakes hands
+            wrote = f" after it wrote {self.peer.last_garbage!r}" if self.peer.last_garbage else ""
+            raise AcpGoneError(f"it hung up{wrote}", agent=self.name) from error
         self.info = _schema.incoming("InitializeResponse", told, self.name)
         if self.info["protocolVersion"] != PROTOCOL:
             raise AcpProtocolError(

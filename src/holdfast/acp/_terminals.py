@@ -123,7 +123,7 @@ class TerminalManager(PooledManager[TerminalSpec, Terminal]):
 
 def _whole(data: bytes) -> str:
     """Text whose first character may have been cut in two."""
-    for cut in range(min(4, len(data))):
-        if data[cut] & 0xC0 != 0x80:
-            return data[cut:].decode(errors="replace")
-    return data.decode(errors="replace")
+    cut = 0
+    while cut < min(3, len(data)) and data[cut] & 0xC0 == 0x80:
+        cut += 1
+    return data[cut:].decode(errors="replace")
