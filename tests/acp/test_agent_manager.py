@@ -40,7 +40,6 @@ class Two:
 
     def __init__(self, runtime: Runtime, agents: AgentManager, spec: AgentSpec) -> None:
         self.sessions: list[AgentSession] = []
-        self.prompts: asyncio.Queue[str] = asyncio.Queue()
         self._runtime, self._agents, self._spec = runtime, agents, spec
 
     async def start(self) -> Run:

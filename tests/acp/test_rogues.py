@@ -101,7 +101,7 @@ async def test_lines_that_make_no_sense_are_passed_over(agents: AgentManager, ru
 async def test_half_a_megabyte_on_standard_error_stops_nobody_and_the_end_of_it_is_kept(
     agents: AgentManager, runtime: Runtime
 ) -> None:
-    error = await failure(runtime, agents, "crash", "stderr")
+    error = await failure(runtime, agents, "crash", "stderr")  # drained, whatever the command says of it
     assert isinstance(error, AcpGoneError)
     assert "the end of it\nTraceback" in error.stderr
     assert len(error.stderr) <= 65536

@@ -12,7 +12,7 @@ from msgspec import Struct
 from holdfast.acp import _schema
 from holdfast.acp._files import FileDoor
 from holdfast.acp._inbox import Inbox
-from holdfast.acp._peer import NO_METHOD, Answer, RefusedError
+from holdfast.acp._peer import INTERNAL, NO_METHOD, Answer, RefusedError
 from holdfast.acp._shelf import Shelf
 from holdfast.errors import AcpError, AcpGoneError, AcpProtocolError
 from holdfast.logs import get_logger
@@ -25,6 +25,8 @@ log = get_logger("acp")
 
 STALL_SECONDS = 10.0
 """How long a run that does not read may hold up the others that share its agent."""
+ASKS_AT_ONCE = 16
+"""Requests for permission of one session; other sessions of the agent need answers too."""
 CLOSE_SECONDS = 2.0
 WITHDRAWN: dict[str, Any] = {"outcome": {"outcome": "cancelled"}}
 
@@ -74,7 +76,7 @@ class Desk:
         """The last of each kind of update that tells how the session is set."""
         self.is_closed = False
         self.is_left = False
-        """Its lease was given back."""
+        """Its lease was given back, or its agent is gone."""
         self.is_stuck = False
         """It did not stop when it was told to."""
         self._listening = False
@@ -190,6 +192,10 @@ class Desk:
     async def _permit(self, params: dict[str, Any]) -> dict[str, Any]:
         if not self._listening:
             return WITHDRAWN
+        if len(self._asks) >= ASKS_AT_ONCE:
+            raise RefusedError(
+                f"{ASKS_AT_ONCE} requests for permission wait for an answer; ask for one at a time", INTERNAL
+            )
         reply: Future[dict[str, Any]] = Future()
         self._asks.add(reply)
         self.inbox.put(Ask(params, reply))

@@ -170,7 +170,8 @@ class AgentManager(PooledManager[AgentSpec, AgentProcess]):
 
     async def make(self, spec: AgentSpec, row: LedgerRow) -> tuple[AgentProcess, LedgerRow]:
         await asyncio.to_thread(_schema.load)  # half a second, the first time
-        process = await self._keeper.spawn(spec.command, tag=row.tag)
+        command = replace(spec.command, stderr="ring")  # drained, or an agent that complains a lot would stop
+        process = await self._keeper.spawn(command, tag=row.tag)
         agent = AgentProcess(process, spec)
         shown = ProcessSpec(spec.command, spec.name, handshake_timeout=spec.handshake_timeout)
         try:

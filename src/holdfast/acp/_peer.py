@@ -16,7 +16,7 @@ from holdfast.logs import get_logger
 
 log = get_logger("acp")
 
-AT_ONCE = 64
+AT_ONCE = 256
 """Requests of the other side that are worked on at once; more are refused."""
 CANCEL_METHOD = "$/cancel_request"
 INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL, CANCELLED = -32600, -32601, -32602, -32603, -32800

@@ -235,11 +235,13 @@ class AgentProcess:
             await self.stop()
 
     async def stop(self) -> None:
-        """Stop reading; whoever waits for an answer is told."""
+        """Stop reading; whoever waits for an answer is told, and its sessions have nobody to talk to any more."""
         tasks = {self._serving, *self._closing}
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        for desk in self.desks.values():
+            desk.is_left = True
 
     def gone(self) -> AcpError:
         """What is told to those who wait for an answer that will not come."""

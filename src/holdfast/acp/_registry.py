@@ -66,7 +66,7 @@ _BUILT_IN = {
     "demo": KnownAgent(
         (sys.executable, "-m", "holdfast.acp.demo"), "Demonstration: does what its prompt says, without a model"
     ),
-    "gemini": _npm("Gemini CLI", "@google/gemini-cli", "gemini", "--experimental-acp"),
+    "gemini": _npm("Gemini CLI", "@google/gemini-cli", "gemini", "--acp"),
     "opencode": _npm("OpenCode", "opencode-ai", "opencode", "acp"),
     "qwen": _npm("Qwen Code", "@qwen-code/qwen-code", "qwen", "--acp"),
 }
