@@ -137,6 +137,7 @@ async def test_what_overran_its_run_is_an_error_that_says_what_to_do(
     stalled.set()
     with pytest.raises(AcpProtocolError, match="give it an agent of its own"):
         await prompting
+    assert (await two.sessions[0].prompt("say again")).text == "again"
     await asyncio.gather(slow.acancel(), other.acancel())
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -37,11 +38,16 @@ class Update(Struct, frozen=True):
     data: dict[str, Any]
 
 
-class Ask(Struct, frozen=True):
+class Ask(Struct, frozen=True, eq=False):
     """A request for permission that wants an answer."""
 
     params: dict[str, Any]
     reply: Future[dict[str, Any]]
+
+    def answer(self, outcome: dict[str, Any]) -> None:
+        """From any thread; the first answer counts."""
+        with suppress(InvalidStateError):
+            self.reply.set_result(outcome)
 
 
 class Done(Struct, frozen=True):
@@ -82,7 +88,7 @@ class Desk:
         self._listening = False
         self._answered: asyncio.Future[None] | None = None
         """Done when the last prompt was answered."""
-        self._asks: set[Future[dict[str, Any]]] = set()
+        self._asks: list[Ask] = []
         self._door = door
         self._shelf = shelf
 
@@ -144,9 +150,8 @@ class Desk:
 
     def withdraw(self) -> None:
         """Answer what the agent asked: nobody decides any more."""
-        for reply in list(self._asks):
-            if not reply.done():
-                reply.set_result(WITHDRAWN)
+        for ask in list(self._asks):
+            ask.answer(WITHDRAWN)
 
     # -- what comes ------------------------------------------------------------------------------------------------
 
@@ -196,15 +201,15 @@ class Desk:
             raise RefusedError(
                 f"{ASKS_AT_ONCE} requests for permission wait for an answer; ask for one at a time", INTERNAL
             )
-        reply: Future[dict[str, Any]] = Future()
-        self._asks.add(reply)
-        self.inbox.put(Ask(params, reply))
+        ask = Ask(params, Future())
+        self._asks.append(ask)
+        self.inbox.put(ask)
         try:
-            await done_here(reply)
-            return reply.result()
+            await done_here(ask.reply)
+            return ask.reply.result()
         finally:
-            self._asks.discard(reply)
-            reply.cancel()  # so that nobody goes on asking, if it was the agent that gave up
+            self._asks.remove(ask)
+            ask.reply.cancel()  # so that nobody goes on asking, if it was the agent that gave up
 
     async def _read_file(self, params: dict[str, Any]) -> dict[str, Any]:
         text = await asyncio.to_thread(self._door.read, params["path"], params.get("line"), params.get("limit"))

@@ -16,6 +16,7 @@ from holdfast.errors import AcpRequestError, AcpTimeoutError
 from holdfast.logs import get_logger
 from holdfast.resources._loops import on_loop, surely
 from holdfast.runs import Run
+from holdfast.threads import done_here
 
 log = get_logger("acp")
 
@@ -56,7 +57,7 @@ class Turn:
         home = self._desk.agent.loop
         try:
             await on_loop(home, self._desk.begin(prompt))
-            answer = await self._read()
+            return self._result(await self._read())
         except BaseException:
             await surely(self._call_off())
             raise
@@ -67,7 +68,6 @@ class Turn:
                 await asyncio.wait(self._asking)
             if not self._desk.is_left:
                 home.call_soon_threadsafe(self._desk.hush)
-        return self._result(answer)
 
     async def _read(self) -> Answer:
         """Until the answer. Once it was told to stop, the agent has only so long."""
@@ -113,8 +113,7 @@ class Turn:
         task = asyncio.create_task(self._decide(ask, question))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
-        loop = asyncio.get_running_loop()
-        ask.reply.add_done_callback(lambda _: loop.call_soon_threadsafe(task.cancel))
+        done_here(ask.reply).add_done_callback(lambda _: task.cancel())  # nobody wants the answer any more
 
     async def _decide(self, ask: Ask, question: Question) -> None:
         try:
@@ -122,9 +121,7 @@ class Turn:
         except Exception as error:
             self._desk.inbox.put(Broken(error))
             return
-        chosen = {"outcome": {"outcome": "selected", "optionId": option}} if option is not None else WITHDRAWN
-        if ask.reply.set_running_or_notify_cancel():
-            ask.reply.set_result(chosen)
+        ask.answer({"outcome": {"outcome": "selected", "optionId": option}} if option is not None else WITHDRAWN)
 
     def _withdraw(self) -> None:
         for task in self._asking:

@@ -171,6 +171,7 @@ class DemoAgent:
 
     async def _tell(self, talk: Talk, kind: str, /, **update: Any) -> None:
         await self.peer.notify("session/update", {"sessionId": talk.id, "update": {"sessionUpdate": kind, **update}})
+        await asyncio.sleep(0)  # so that a cancel is heard in the middle of a long speech
 
     async def _stream(self, talk: Talk, kind: str, text: str) -> None:
         for number, word in enumerate(text.split(" ")):
