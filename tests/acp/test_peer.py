@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.acp._inbox import Inbox
 from holdfast.acp._lines import LineSplitter, LongLine
-from holdfast.acp._peer import Peer, RefusedError
+from holdfast.acp._peer import AT_ONCE, Peer, RefusedError
 from holdfast.errors import AcpError, AcpGoneError, AcpRequestError
 
 
@@ -96,6 +96,18 @@ async def test_an_error_comes_back_with_its_code_and_words() -> None:
     with pytest.raises(AcpRequestError, match="ValueError: oh"):
         await pair.left.request("break", None)
     await pair.close()
+
+
+async def test_requests_over_the_bound_are_refused_at_once_and_the_others_are_worked_on() -> None:
+    pair = Pair()
+    asked = [asyncio.create_task(pair.left.request("wait", number)) for number in range(AT_ONCE + 20)]
+    refused = [task for task in asked if task.done()]
+    while len(refused) < 20:
+        await asyncio.wait({task for task in asked if not task.done()}, return_when=asyncio.FIRST_COMPLETED)
+        refused = [task for task in asked if task.done()]
+    assert {str(task.exception()) for task in refused} == {"too many requests at once"}
+    await pair.close()
+    assert [type(task.exception()) for task in asked if task not in refused] == [AcpGoneError] * AT_ONCE
 
 
 async def test_nothing_is_taken_while_the_one_before_is_waited_for() -> None:
