@@ -14,6 +14,7 @@ from tests.acp.support import DEMO, HERE, rogue, talk, told
 
 from holdfast import Runtime
 from holdfast.acp import AgentManager, AgentSession, AgentSpec, Permissions, SessionOptions
+from holdfast.acp._spec import mcp_data
 from holdfast.errors import (
     AcpGoneError,
     AcpRequestError,
@@ -35,6 +36,7 @@ from holdfast.events import (
     ToolUsageStartedEvent,
 )
 from holdfast.human import LaterProvider
+from holdfast.mcp import McpServer, McpSpec
 from holdfast.ports import HumanRequest
 from holdfast.resources import Command
 from holdfast.runs import Run
@@ -354,7 +356,20 @@ async def test_mcp_servers_are_passed_on_and_refused_where_the_agent_cannot_use_
 ) -> None:
     stdio = {"name": "files", "command": "mcp-files"}
     http = {"type": "http", "name": "web", "url": "https://example.org/mcp"}
-    await talk(runtime, agents, DEMO, _nothing, SessionOptions(mcp_servers=(stdio, http)))
+    ours = (
+        McpSpec(Command(("mcp-git", "--all"), {"TOKEN": "x"})),
+        McpServer("https://example.org/mcp", headers={"key": "y"}),
+    )
+    await talk(runtime, agents, DEMO, _nothing, SessionOptions(mcp_servers=(stdio, http, *ours)))
+    assert [mcp_data(one) for one in ours] == [
+        {"name": "mcp-git", "command": "mcp-git", "args": ["--all"], "env": [{"name": "TOKEN", "value": "x"}]},
+        {
+            "type": "http",
+            "name": "example.org",
+            "url": "https://example.org/mcp",
+            "headers": [{"name": "key", "value": "y"}],
+        },
+    ]
     with pytest.raises(RunFailedError, match="rogue cannot use MCP servers over http"):
         await talk(runtime, agents, rogue(), _nothing, SessionOptions(mcp_servers=(http,)))
     with pytest.raises(RunFailedError, match="McpServerStdio cannot be sent: command"):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.acp.support import rogue, talk
+import pytest
+from tests.acp.support import HERE, rogue, talk
 
 from holdfast import Runtime
-from holdfast.acp import AgentManager, AgentSession, SessionOptions
+from holdfast.acp import AgentManager, AgentSession, AgentSpec, SessionOptions
 from holdfast.acp._terminals import _whole
+from holdfast.resources import Command, Sandbox
 
 
 class Asker:
@@ -68,6 +71,30 @@ async def test_only_so_many_terminals_are_open_at_once(agents: AgentManager, run
 
     refused = await talk(runtime, agents, rogue(terminals=True), how, SessionOptions(cwd=str(tmp_path)))
     assert refused == "32 terminals are open; release one first"
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+async def test_a_terminal_of_an_agent_in_a_sandbox_is_in_that_sandbox_too(
+    agents: AgentManager, runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_SECRET", "told to nobody")
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "work").mkdir()
+    program = ("/usr/bin/python3", "-I", "-S", str(HERE / "rogue.py"))
+    sandbox = Sandbox(readable=(str(HERE),), writable=(str(tmp_path / "work"),))
+    spec = AgentSpec(Command(program, cwd=str(tmp_path / "work"), sandbox=sandbox), "confined", terminals=True)
+
+    async def how(session: AgentSession) -> str:
+        ask = Asker(session)
+        made = await ask("create", command=f"cat {tmp_path}/secret; env; echo done > {tmp_path}/work/file")
+        await ask("wait_for_exit", **made)
+        output: str = (await ask("output", **made))["output"]
+        return output
+
+    said = await talk(runtime, agents, spec, how, SessionOptions(cwd=str(tmp_path / "work")))
+    assert "No such file" in said
+    assert "OUR_SECRET" not in said
+    assert (tmp_path / "work" / "file").read_text() == "done\n"
 
 
 def test_a_character_that_was_cut_in_two_is_left_out() -> None:

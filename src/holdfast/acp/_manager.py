@@ -103,7 +103,11 @@ class AgentLease(PooledLease[AgentProcess]):
             (cwd,) if options.readable is None else options.readable,
             (cwd,) if options.writable is None else options.writable,
         )
-        shelf = Shelf(run, self._terminals, door, cwd) if agent.spec.terminals and self._terminals else None
+        shelf = (
+            Shelf(run, self._terminals, door, cwd, agent.spec.command)
+            if agent.spec.terminals and self._terminals
+            else None
+        )
         return Desk(agent, self, door, shelf)
 
     def _checked(self, server: dict[str, Any]) -> dict[str, Any]:

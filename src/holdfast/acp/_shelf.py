@@ -13,6 +13,7 @@ from holdfast.acp._terminals import OUTPUT_BYTES, Terminal, TerminalManager, Ter
 from holdfast.errors import ResourceError, RunEndedError, RunError
 from holdfast.ids import new_id
 from holdfast.resources import Command, PooledLease
+from holdfast.resources._bubblewrap import environment
 from holdfast.runs import Run
 
 GRACE = 0.5
@@ -22,13 +23,14 @@ TERMINALS = 32
 
 
 class Shelf:
-    """Makes and keeps the terminals of a session. Each is a lease of its run."""
+    """Makes and keeps the terminals of a session. Each is a lease of its run, in the sandbox and the environment of the agent."""
 
-    def __init__(self, run: Run, manager: TerminalManager, door: FileDoor, cwd: str) -> None:
+    def __init__(self, run: Run, manager: TerminalManager, door: FileDoor, cwd: str, agent: Command) -> None:
         self._run = run
         self._manager = manager
         self._door = door
         self._cwd = cwd
+        self._agent = agent
         self._leases: dict[str, PooledLease[Terminal]] = {}
 
     async def serve(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -47,13 +49,14 @@ class Shelf:
         if len(self._leases) >= TERMINALS:
             raise RefusedError(f"{TERMINALS} terminals are open; release one first")
         cwd = self._door.check_folder(params.get("cwd") or self._cwd)
-        env = os.environ | {entry["name"]: entry["value"] for entry in params.get("env", ())}
+        env = self._environment() | {entry["name"]: entry["value"] for entry in params.get("env", ())}
         argv = (params["command"], *params.get("args", ()))
         if not params.get("args") and " " in params["command"]:  # a line for a shell: agents send both
             argv = ("/bin/sh", "-c", params["command"])
         limit = params.get("outputByteLimit")
         spec = TerminalSpec(
-            Command(argv, dict(env), cwd, "stdout", grace=GRACE), OUTPUT_BYTES if limit is None else limit
+            Command(argv, env, cwd, "stdout", grace=GRACE, sandbox=self._agent.sandbox),
+            OUTPUT_BYTES if limit is None else limit,
         )
         try:
             lease = await self._manager.acquire(spec, self._run)
@@ -62,6 +65,11 @@ class Shelf:
         terminal_id = new_id()
         self._leases[terminal_id] = lease
         return {"terminalId": terminal_id}
+
+    def _environment(self) -> dict[str, str]:
+        if self._agent.sandbox is not None:
+            return environment(self._agent)
+        return dict(os.environ if self._agent.env is None else self._agent.env)
 
     async def _output(self, terminal_id: str) -> dict[str, Any]:
         return await self._terminal(terminal_id).output()

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.acp._permissions import Permissions
-from holdfast.mcp import McpServer
+from holdfast.mcp import McpServer, McpSpec
 from holdfast.resources import Command
 
 
@@ -21,7 +21,7 @@ class AgentSpec(Struct, frozen=True):
     files: bool = True
     """whether it is offered to read and write files through us; each session says which"""
     terminals: bool = False
-    """whether it is offered to run commands through us: they run as we do, outside any sandbox the agent is in"""
+    """whether it is offered to run commands through us, in its own sandbox if it has one"""
     sign_in: str = ""
     """the method to authenticate with, if it needs one, by the id it gives it"""
     shaped_by: tuple[Hashable, ...] = ()
@@ -33,10 +33,7 @@ class AgentSpec(Struct, frozen=True):
         return self.label or self.command.argv[0].rpartition("/")[2]
 
     def key(self) -> Hashable:
-        command = self.command
-        env = None if command.env is None else tuple(sorted(command.env.items()))
-        how = (command.cwd, command.stderr, command.may_gain_privileges, command.grace)
-        return (command.argv, env, *how, self.files, self.terminals, self.sign_in, self.shaped_by)
+        return (self.command.key(), self.files, self.terminals, self.sign_in, self.shaped_by)
 
 
 class SessionOptions(Struct, frozen=True):
@@ -50,14 +47,18 @@ class SessionOptions(Struct, frozen=True):
     """folders and files it may write through us; None for its folder"""
     permissions: Permissions = Permissions()
     """how its requests for permission are answered; by default all are denied"""
-    mcp_servers: tuple[McpServer | Mapping[str, Any], ...] = ()
-    """servers whose tools it gets: ours by address, or any as the protocol writes them"""
+    mcp_servers: tuple[McpServer | McpSpec | Mapping[str, Any], ...] = ()
+    """servers whose tools it gets: at an address, a command that it starts itself, or as the protocol writes them"""
     mode: str = ""
     model: str = ""
 
 
-def mcp_data(server: McpServer | Mapping[str, Any]) -> dict[str, Any]:
+def mcp_data(server: McpServer | McpSpec | Mapping[str, Any]) -> dict[str, Any]:
     """An MCP server as the protocol writes it."""
+    if isinstance(server, McpSpec):
+        program, *args = server.command.argv
+        env = [{"name": name, "value": value} for name, value in (server.command.env or {}).items()]
+        return {"name": server.name, "command": program, "args": args, "env": env}
     if isinstance(server, McpServer):
         headers = [{"name": key, "value": value.get_secret_value()} for key, value in server._headers.items()]
         return {"type": "http", "name": server.name, "url": server.url, "headers": headers}
