@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import holdfast
-from holdfast.cli import _checkpoint, _events, _flowfiles, _gc, _resources
+from holdfast.cli import _agents, _checkpoint, _events, _flowfiles, _gc, _resources
 from holdfast.cli._terminal import printable
 from holdfast.errors import ConfigurationError, FlowFileError, HoldfastError, RunCancelledError, UsageError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(_agents.app, name="agents")
 app.add_typer(_checkpoint.app, name="checkpoint")
 app.command("gc", epilog=_gc.EPILOG)(_gc.gc)
 app.command("events")(_events.events)
