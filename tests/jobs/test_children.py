@@ -226,6 +226,25 @@ async def test_a_rule_inside_pauses_the_whole_job_and_resuming_goes_on_inside(be
     assert work.calls["w"] == 1
 
 
+async def test_while_a_rule_inside_holds_the_job_what_runs_beside_it_finishes_and_nothing_starts(bench: Bench) -> None:
+    work.gates["beside"] = gate = work.Gate()
+    inner = flow(step("a", python("one"), exits=(rule("escalate", "attempt == 1", name="look"),)), name="careful")
+    made = flow(
+        step("s", SubFlow(flow=inner)),
+        step("beside", python("through"), given("gate", "$job.gate")),
+        step("later", python("one"), after=("beside",)),
+    )
+    job, control = job_of(made, {"gate": "beside"}), Control()
+    running = bench.start(job, control)
+    await gate.reached()
+    while not any(line.step == "s" and line.text.startswith("waiting") for line in control.lines):
+        await control.turn()
+    gate.open()
+    assert (await running).status is JobStatus.PAUSED
+    steps = await bench.statuses(job)
+    assert (steps["beside"], steps["later"]) == ("completed", "pending")
+
+
 async def test_scripts_inside_share_the_workspace_of_the_job(bench: Bench) -> None:
     inner = flow(step("w", Script(text='echo "$item" > "made-$item"'), given("item", "$job.item")), name="writer")
     made, inputs = each(["a", "b"], inner)
