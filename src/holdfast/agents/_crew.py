@@ -98,13 +98,19 @@ class Crew(Resumable):
     def who_does(self, task: Task) -> tuple[Agent, Sequence[Agent]]:
         """Who does a task, and to whom that agent may give parts of it."""
         if self.process is Process.hierarchical:
-            return self._manager(), [task.agent] if task.agent is not None else self.agents
+            return self.manager(), [task.agent] if task.agent is not None else self.agents
         agent = task.agent
         assert agent is not None
         others = [one for one in self.agents if one is not agent]
         return agent, others if agent.allow_delegation else ()
 
-    def _manager(self) -> Agent:
+    @property
+    def everybody(self) -> list[Agent]:
+        """Its agents, and its manager if it has one."""
+        return [*self.agents, self.manager()] if self.process is Process.hierarchical else self.agents
+
+    def manager(self) -> Agent:
+        """Who leads a hierarchical crew; made when first needed, if it was not given."""
         if self.manager_agent is None:
             self.manager_agent = Agent(**MANAGER, llm=self.manager_llm, runtime=self.runtime)
         return self.manager_agent
@@ -147,9 +153,17 @@ class Crew(Resumable):
         return [self.kickoff(one) for one in inputs]
 
     async def akickoff_for_each(self, inputs: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """One kickoff for each of the inputs, all at once; the outputs in their order. If one fails, the others are cancelled."""
-        async with asyncio.TaskGroup() as group:
-            kickoffs = [group.create_task(self.akickoff(one)) for one in inputs]
+        """One kickoff for each of the inputs, all at once; the outputs in their order.
+
+        If one fails, the others are cancelled and its error is raised; an ExceptionGroup if several did.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                kickoffs = [group.create_task(self.akickoff(one)) for one in inputs]
+        except ExceptionGroup as failures:
+            if len(failures.exceptions) > 1:
+                raise
+            raise failures.exceptions[0] from failures.exceptions[0].__cause__
         return [kickoff.result() for kickoff in kickoffs]
 
     kickoff_for_each_async = akickoff_for_each
@@ -194,7 +208,7 @@ class Crew(Resumable):
                 f"run {restored.info.root_run_id} is not of a crew that can be made again; it is of "
                 f"{definition_of(restored.info).made_by}: make it, and kickoff(from_checkpoint={str(where)!r})"
             )
-        crew = load_crew(stored["crew"], cls, checkpoint=config, runtime=runtime)
+        crew = load_crew(stored, cls, checkpoint=config, runtime=runtime)
         crew._starter.take_up(crew.name, config, restored, plan)
         crew._latest = Kickoff(CrewFront(crew), plan, None)
         crew._latest.show(restored, crew._starter.runtime)

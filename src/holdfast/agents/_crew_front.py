@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from holdfast.agents._doing import Doing
+from holdfast.agents._filling import fill
 from holdfast.agents._outputs import CrewOutput, TaskOutput
 from holdfast.agents._plan import task_keys
 from holdfast.agents._stored_crew import dump_crew
-from holdfast.checkpoints import CheckpointConfig
+from holdfast.agents._uses import reach_uses
+from holdfast.checkpoints import AgentUse, CheckpointConfig
 from holdfast.context import Subject
 from holdfast.errors import AnswerPendingError
 from holdfast.events._base import BaseEvent
@@ -32,8 +34,8 @@ from holdfast.events.families.task import (
 )
 from holdfast.graph import Cancelled, Completed, Execution, Fact, Failed, Graph, Started, Waiting
 from holdfast.human import ConsoleProvider
-from holdfast.kickoff import Asking, Budget, Kickoff, Moment
-from holdfast.ports import HumanRequest, Usage
+from holdfast.kickoff import Asking, Budget, Kickoff, Meter, Moment
+from holdfast.ports import HumanRequest
 from holdfast.runs import Run
 
 if TYPE_CHECKING:
@@ -59,8 +61,8 @@ class CrewProgram:
         task = self._crew.tasks[place]
         context = before
         if task.context is not None:
-            wanted = [key for key, one in zip(self._keys, self._crew.tasks, strict=True) if one in task.context]
-            context = [self._outputs[key] for key in wanted]
+            places = {id(one): key for key, one in zip(self._keys, self._crew.tasks, strict=True)}
+            context = [self._outputs[places[id(one)]] for one in task.context]
         output = await self._doing.do(task, before[-1] if before else None, context)
         self._outputs[execution.step] = output
         return output
@@ -150,14 +152,21 @@ class CrewFront:
         return found.output_pydantic if found is not None else None
 
     def stored(self, config: CheckpointConfig) -> dict[str, Any]:
-        return {"crew": dump_crew(self.entity)} if config.self_contained else {}
+        return dump_crew(self.entity) if config.self_contained else {}
 
-    def outcome(self, results: Mapping[str, Any], last: Any) -> CrewOutput:
+    def outcome(self, results: Mapping[str, Any], last: Any, meter: Meter) -> CrewOutput:
         outputs = {key.rpartition("#")[0]: output for key, output in results.items()}
         ordered = tuple(outputs[key] for key in task_keys(self.entity.tasks) if key in outputs)
         final = next((one for one in reversed(ordered) if not one.is_skipped), TaskOutput(""))
-        usage = sum((one.usage for one in ordered), Usage())
-        return CrewOutput(final.raw, final.pydantic, final.json_dict, ordered, usage)
+        return CrewOutput(final.raw, final.pydantic, final.json_dict, ordered, meter.used, meter.by_agent)
+
+    def reach(self, used: Mapping[str, AgentUse]) -> None:
+        assert self._kickoff is not None
+        inputs = self._kickoff.cell.current().get("inputs") or {}
+        crew = self.entity
+        at_work = [(agent, agent.tools) for agent in crew.everybody]
+        at_work += [(crew.who_does(task)[0], task.tools) for task in crew.tasks if task.tools is not None]
+        reach_uses(at_work, used, lambda role: fill(role, inputs))
 
     def saver(self, run: Run) -> None:
         return None

@@ -30,7 +30,7 @@ from holdfast.checkpoints import (
     source_of,
 )
 from holdfast.context import position
-from holdfast.errors import StorageError
+from holdfast.errors import NotStorableError, StorageError
 from holdfast.events._base import BaseEvent
 from holdfast.graph import StepFailure
 from holdfast.ports import JournalStore
@@ -134,11 +134,20 @@ async def open_recorded(front: Front, runtime: Any, plan: Plan) -> Opening:
         lambda event_type: False,
         LooseLog,
         front.kind,
+        _stored_if_it_can(front, config),
     )
     run_id = runtime.new_id()
     log = await journalling.begin(run_id, front.graph, front.made_by)
     runtime.event_bus.keep_tree(run_id, log)
     return Opening(log, run_id)
+
+
+def _stored_if_it_can(front: Front, config: CheckpointConfig) -> dict[str, Any]:
+    """Nobody asked for this run to be written down, so what has no stored form is not refused."""
+    try:
+        return front.stored(config)
+    except NotStorableError:
+        return {}
 
 
 async def _shown(store: JournalStore, restored: Restored, runtime: Any) -> list[BaseEvent]:

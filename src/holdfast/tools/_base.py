@@ -115,6 +115,10 @@ class BaseTool(BaseModel):
         """How often it was used."""
         return self._usage.used
 
+    def reach(self, used: int) -> None:
+        """It was used so often at least, in a run that is taken up again."""
+        self._usage.reach(used)
+
     def run(self, **arguments: Any) -> Any:
         """Use it directly, in this thread: arguments are checked, errors are raised. An async tool gives an awaitable."""
         checked = self.validate_arguments(arguments)

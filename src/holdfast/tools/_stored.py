@@ -29,7 +29,7 @@ def dump_tool(tool: BaseTool, path: str = "$") -> dict[str, Any]:
         stored["class"] = dump_reference(type(tool), path)
     secrets = [name for name in type(tool).model_fields if isinstance(getattr(tool, name), SecretStr | SecretBytes)]
     stored["fields"] = {
-        name: _dump_field(getattr(tool, name), f"{path}.{name}")
+        name: dump_value(getattr(tool, name), f"{path}.{name}")
         for name in type(tool).model_fields
         if name not in secrets and not _is_given(tool, name)
     }
@@ -48,7 +48,8 @@ def _is_given(tool: BaseTool, name: str) -> bool:
     return not field.is_required() and type(default) is type(value) and bool(default == value)
 
 
-def _dump_field(value: Any, path: str) -> Any:
+def dump_value(value: Any, path: str) -> Any:
+    """A field's value as plain data; a class by its schema, a function by its place. Raises NotStorableError."""
     if isinstance(value, type) and issubclass(value, BaseModel):
         return {"$class": dump_class(value, path)}
     if callable(value) and not isinstance(value, BaseModel):
@@ -69,7 +70,7 @@ def load_tool(stored: dict[str, Any], secrets: Mapping[str, str] | None = None) 
     there, StorageError for a tool that cannot be made.
     """
     try:
-        fields = {name: _load_field(value) for name, value in stored["fields"].items()}
+        fields = {name: load_value(value) for name, value in stored["fields"].items()}
         fields |= _find_secrets(stored, fields, secrets or {})
         tool = _make(stored, fields)
         tool._usage.used = stored["usage_count"]
@@ -87,7 +88,8 @@ def _make(stored: dict[str, Any], fields: dict[str, Any]) -> BaseTool:
     return found(**fields)
 
 
-def _load_field(value: Any) -> Any:
+def load_value(value: Any) -> Any:
+    """What `dump_value` described."""
     if isinstance(value, dict) and len(value) == 1:
         if "$class" in value:
             return load_class(value["$class"])

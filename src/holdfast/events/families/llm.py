@@ -81,6 +81,7 @@ class LLMCallPausedEvent(BaseEvent):
 
     step: str = ""
     execution: int = 0
+    request_id: str = ""
     message: str = ""
 
 
