@@ -101,7 +101,8 @@ class Agent(Resumable):
         """Let it work on a prompt, and return its `AgentOutput`. Each kickoff starts afresh.
 
         With `response_format` the answer is checked against that model, and is in `.pydantic`; what does not fit goes back
-        to the model. `from_checkpoint`, the id of a run or a checkpoint, or a file, goes on with that run instead of a prompt.
+        to the model. `from_checkpoint`, the id of a run or a checkpoint, or a file, goes on with that run instead of a prompt;
+        one that was killed before its prompt was written down needs that again.
         With `stream=True` it returns a `RunStream` at once. If the key of its model is missing and the run is written down, the
         result is a `Pending`.
 
@@ -136,10 +137,7 @@ class Agent(Resumable):
         self, prompt: str | Sequence[Message] | None, form: type[BaseModel] | None, from_checkpoint: Where | None
     ) -> tuple[AgentFront, dict[str, Any]]:
         """What is kicked off, and what it begins with."""
-        goes_on = from_checkpoint is not None or self._starter.is_planned
-        if goes_on:
-            if prompt is not None:
-                raise UsageError("a run that is taken up has its prompt already: kickoff(from_checkpoint=…) alone")
+        if prompt is None and (from_checkpoint is not None or self._starter.is_planned):
             work = self.work((), form=form or self._form)
             return AgentFront(self, self.resolve_llm(), work), {}
         if prompt is None:

@@ -13,7 +13,7 @@ from holdfast.agents._outputs import CrewOutput, TaskOutput
 from holdfast.agents._plan import task_keys
 from holdfast.agents._stored_crew import dump_crew
 from holdfast.agents._uses import reach_uses
-from holdfast.checkpoints import AgentUse, CheckpointConfig
+from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
 from holdfast.context import Subject
 from holdfast.errors import AnswerPendingError
 from holdfast.events._base import BaseEvent
@@ -34,7 +34,7 @@ from holdfast.events.families.task import (
 )
 from holdfast.graph import Cancelled, Completed, Execution, Fact, Failed, Graph, Started, Waiting
 from holdfast.human import ConsoleProvider
-from holdfast.kickoff import Asking, Budget, Kickoff, Meter, Moment
+from holdfast.kickoff import Asking, Budget, Kickoff, Meter, Moment, check_inputs
 from holdfast.ports import HumanRequest
 from holdfast.runs import Run
 
@@ -159,6 +159,9 @@ class CrewFront:
         ordered = tuple(outputs[key] for key in task_keys(self.entity.tasks) if key in outputs)
         final = next((one for one in reversed(ordered) if not one.is_skipped), TaskOutput(""))
         return CrewOutput(final.raw, final.pydantic, final.json_dict, ordered, meter.used, meter.by_agent)
+
+    def check_inputs(self, restored: Restored, inputs: Mapping[str, Any]) -> None:
+        check_inputs(restored, inputs)
 
     def reach(self, used: Mapping[str, AgentUse]) -> None:
         assert self._kickoff is not None

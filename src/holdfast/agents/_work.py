@@ -15,7 +15,8 @@ from holdfast.agents._loop import GRAPH, AgentProgram
 from holdfast.agents._outputs import AgentOutput
 from holdfast.agents._stored import Shelf, dump_agent
 from holdfast.agents._uses import reach_uses
-from holdfast.checkpoints import AgentUse, CheckpointConfig
+from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
+from holdfast.errors import StorageError, UsageError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.agent import (
     AgentExecutionCancelledEvent,
@@ -120,6 +121,15 @@ class AgentFront:
         raw = turns[-1].text
         form = self._work.form
         return AgentOutput(raw, read_form(raw, form) if form else None, self.entity.role, len(turns), meter.used)
+
+    def check_inputs(self, restored: Restored, inputs: Mapping[str, Any]) -> None:
+        if restored.is_begun and inputs:
+            raise UsageError("a run that is taken up has its prompt already: kickoff(from_checkpoint=…) alone")
+        if not restored.is_begun and not inputs:
+            raise StorageError(
+                f"run {restored.info.root_run_id} was killed before its prompt was written down: give it again, "
+                f"kickoff(prompt, from_checkpoint=…)"
+            )
 
     def reach(self, used: Mapping[str, AgentUse]) -> None:
         reach_uses([(self.entity, self._work.tools)], used)

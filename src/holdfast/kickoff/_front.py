@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from holdfast.checkpoints import AgentUse, CheckpointConfig
+from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
 from holdfast.events._base import BaseEvent
 from holdfast.graph import Graph, Program
 from holdfast.graph._cell import SharedState
@@ -118,6 +118,10 @@ class Front(Protocol):
         `about` is `inputs` of the start, `result` of the finish, `error` of a failure, `reason` of a cancellation, and
         `request`, the first of them, of a pause. The start also gets what a run inside another needs to be taken up again.
         """
+        ...
+
+    def check_inputs(self, restored: Restored, inputs: Mapping[str, Any]) -> None:
+        """Whether a recorded run can be taken up with these inputs. Raises StorageError or UsageError that says which it needs."""
         ...
 
     def reach(self, used: Mapping[str, AgentUse]) -> None:

@@ -100,7 +100,7 @@ async def open_journal(front: Front, config: CheckpointConfig, runtime: Any, pla
         run_id = runtime.new_id()
         return Opening(await journalling.begin(run_id, graph, made_by, plan.inputs), run_id)
     restored = await restore(store, source.checkpoint, graph)
-    _check_inputs(restored, plan)
+    front.check_inputs(restored, plan.inputs)
     if plan.branch is None:
         log, ref = await journalling.resume(restored, graph, made_by)
     else:
@@ -111,9 +111,9 @@ async def open_journal(front: Front, config: CheckpointConfig, runtime: Any, pla
     return Opening(log, ref.run_id, ref, progress, shown, branch=log.session.branch, restored_from=source.checkpoint)
 
 
-def _check_inputs(restored: Restored, plan: Plan) -> None:
+def check_inputs(restored: Restored, inputs: Mapping[str, Any]) -> None:
     """A run that was killed before its first row begins now. Raises StorageError if what it was given is lost."""
-    lost = [name for name in definition_of(restored.info).inputs if name not in plan.inputs]
+    lost = [name for name in definition_of(restored.info).inputs if name not in inputs]
     if lost and not restored.is_begun:
         raise StorageError(
             f"run {restored.info.root_run_id} was killed before its inputs were written down: give {', '.join(lost)} again, "
