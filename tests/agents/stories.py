@@ -118,7 +118,10 @@ def live(life: Life) -> None:
 
 def go_on(life: Life, config: CheckpointConfig, runtime: Runtime, run: Any) -> dict[str, Any]:
     options: dict[str, Any] = {"checkpoint": config, "runtime": runtime}
-    begun = run is not None and asyncio.run(restore(config.store, run.root_run_id)).is_begun
+    store: Any = config.store
+    begun = run is not None and asyncio.run(restore(store, run.root_run_id)).is_begun
+    if run is not None and run.status == "completed":  # it died when all was done
+        return {}
     if life.kind == "flow":
         flow = Outer(life, **options)
         raw = flow.kickoff(from_checkpoint=run.root_run_id if run else None)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import BaseEvent, Runtime, tool
+from holdfast import BaseEvent, Runtime, is_replaying, tool
 from holdfast.models import Message, ProviderModel, Retries, ToolCall
 from holdfast.testing import ModelServer
 
@@ -28,11 +28,12 @@ def call(name: str, arguments: str = "{}", call_id: str = "") -> ToolCall:
 
 
 def hear(runtime: Runtime, *types: type[BaseEvent]) -> list[Any]:
-    """What is told of these events, from now on."""
+    """What is told of these events, from now on, and is new."""
     heard: list[Any] = []
 
     def note(source: object, event: BaseEvent) -> None:
-        heard.append(event)
+        if not is_replaying():
+            heard.append(event)
 
     runtime.event_bus.on(*types or (BaseEvent,))(note)
     return heard

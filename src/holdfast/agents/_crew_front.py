@@ -145,7 +145,9 @@ class CrewFront:
         form = self._form_of(step)
         if form is None or output.pydantic is None or isinstance(output.pydantic, form):
             return output
-        return msgspec.structs.replace(output, pydantic=form.model_validate(output.pydantic))
+        return msgspec.structs.replace(
+            output, pydantic=form.model_validate(output.pydantic, by_alias=False, by_name=True)
+        )
 
     def _form_of(self, step: str) -> Any:
         found = dict(zip(task_keys(self.entity.tasks), self.entity.tasks, strict=True)).get(step)
