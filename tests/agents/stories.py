@@ -19,13 +19,13 @@ import pydantic_ai.models.openai  # so that a fork need not import it
 from msgspec import Struct
 
 import holdfast.models._backend as _backend
-from holdfast import Agent, CheckpointConfig, Crew, Flow, Process, Runtime, Task, listen, start, tool
+from holdfast import Agent, BaseEvent, CheckpointConfig, Crew, Flow, Process, Runtime, Task, listen, start, tool
 from holdfast.checkpoints import restore
 from holdfast.models import ProviderModel, dump_messages
 from holdfast.stores import SqliteStore
-from holdfast.testing import CrashingStore, CrashPoint
+from holdfast.testing import CrashingStore, CrashPoint, kill_process
 
-Kind = Literal["agent", "crew", "flow", "managed"]
+Kind = Literal["agent", "crew", "flow", "managed", "pair"]
 LOADED = (pydantic_ai.models.anthropic, pydantic_ai.models.openai, _backend)
 PROMPT = "Note a, b and c."
 
@@ -37,6 +37,8 @@ class Life(Struct, frozen=True):
     kind: Kind
     url: str
     point: CrashPoint | None = None
+    event: str = ""
+    """die when an event of this type and task is told of: `llm_call_started two`"""
 
 
 @tool(max_usage_count=9)
@@ -67,6 +69,16 @@ def make_crew(life: Life, **options: Any) -> Crew:
         Task(name="join", description="Sum up.", agent=second),
     ]
     return Crew(name="Office", tasks=tasks, **options)
+
+
+def make_pair(life: Life, **options: Any) -> Crew:
+    """Two tasks, one after the other, by models of two providers."""
+    first, second = make_agent(life), Agent(role="Other", llm=model(life, "anthropic"))
+    tasks = [
+        Task(name="one", description="Say {word}.", agent=first),
+        Task(name="two", description="Sum up.", agent=second, context=[]),
+    ]
+    return Crew(name="Pair", tasks=tasks, **options)
 
 
 def never(output: Any) -> bool:
@@ -111,6 +123,12 @@ def live(life: Life) -> None:
     with SqliteStore("journal.db") as real, Runtime(grace=5.0) as runtime:
         store = CrashingStore(real, life.point)
         config = CheckpointConfig(store)
+
+        @runtime.event_bus.on(BaseEvent)
+        def die(source: object, event: BaseEvent) -> None:
+            if f"{event.type} {event.task_name}" == life.event:
+                kill_process(life.event)
+
         outcome = go_on(life, config, runtime, next(iter(asyncio.run(real.runs())), None))
         outcome["writes"] = len(store.writes)
         Path("outcome").write_text(json.dumps(outcome))
@@ -136,7 +154,7 @@ def go_on(life: Life, config: CheckpointConfig, runtime: Runtime, run: Any) -> d
             "messages": said(agent),
             "uses": uses,
         }
-    make = make_crew if life.kind == "crew" else make_managed
+    make = {"crew": make_crew, "managed": make_managed, "pair": make_pair}[life.kind]
     crew = make(life, **options) if run is None else Crew.from_checkpoint(run.root_run_id, **options)
     whole = crew.kickoff(None if begun else {"word": "hello"})
     requests = {role: used.requests for role, used in whole.usage_by_agent.items()}

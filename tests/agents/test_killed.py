@@ -168,3 +168,19 @@ def test_s1_5_killed_again_while_it_is_taken_up_it_does_too(zygotes: Zygotes, tm
     died = story.tell(CrashPoint(4), CrashPoint(2, "after"), CrashPoint(3), CrashPoint(1), CrashPoint(2))
     assert died >= 4
     check(story, whole, died, 2)
+
+
+def test_s1_12_a_new_process_makes_exactly_the_calls_of_the_task_that_was_not_done(
+    zygotes: Zygotes, tmp_path: Path
+) -> None:
+    provider = Provider()
+    with ModelServer(provider) as server:
+        life = Life(str(tmp_path), "pair", server.url, event="llm_call_started two")
+        assert zygotes.live(life) == KILLED
+        assert provider.asked == {"Say hello. 0": 1}
+        assert zygotes.live(msgspec.structs.replace(life, event="")) == 0
+        assert [request.protocol for request in server.requests] == ["openai", "anthropic"]
+    assert provider.asked == {"Say hello. 0": 1, "Sum up. 0": 1}
+    outcome = json.loads((tmp_path / "outcome").read_text())
+    assert outcome["tasks"] == [["said Say hello.", 1], ["said Sum up.", 1]]
+    assert outcome["requests"] == {"Clerk": 1, "Other": 1}
