@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from holdfast import (
     CheckpointConfig,
     Crew,
     Flow,
+    JsonProvider,
     Pending,
     Process,
     Runtime,
@@ -510,3 +512,69 @@ def test_the_budget_of_a_flow_counts_the_crews_inside(runtime: Runtime) -> None:
     heard = hear(runtime, LLMCallCompletedEvent)
     assert flow.kickoff() == "two"
     assert len(heard) == 2
+
+
+# -- named checkpoints, and files --------------------------------------------------------------------------------------
+
+
+def test_a_task_of_a_crew_inside_a_flow_makes_a_checkpoint_that_the_flow_can_be_forked_from(
+    runtime: Runtime, config: CheckpointConfig
+) -> None:
+    class Outer(Flow[dict[str, Any]]):
+        @start()
+        async def work(self) -> str:
+            agent = Agent(role="A", llm=ScriptedModel(["one", "two"]))
+            return str(await Crew(tasks=[Task(description=word, agent=agent) for word in "ab"]).akickoff())
+
+    flow = Outer(checkpoint=config, runtime=runtime)
+    assert flow.kickoff() == "two"
+    store: Any = config.store
+    marks = asyncio.run(store.marks(flow.run_id))
+    assert [mark.trigger for mark in marks].count("task_completed") == 2
+
+
+def test_every_event_can_make_a_checkpoint(runtime: Runtime) -> None:
+    store = MemoryStore()
+    agent = Agent(
+        role="A", llm=ScriptedModel(["x"]), checkpoint=CheckpointConfig(store, on_events=("*",)), runtime=runtime
+    )
+    agent.kickoff("Go")
+    marks = asyncio.run(store.marks(agent.run_id or ""))
+    assert {"agent_execution_started", "llm_call_completed"} <= {mark.trigger for mark in marks}
+
+
+def test_s1_2_a_crew_written_into_a_file_is_restored_where_there_is_no_journal(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    first = CheckpointConfig(JsonProvider(tmp_path))
+    crew = two_tasks(first, runtime, used("first", 7))
+    with pytest.raises(ModelRequestError):
+        crew.kickoff()
+    [file] = [path for path in tmp_path.rglob("*.json") if path.is_file()][-1:]
+    with Runtime(store=MemoryStore()) as other:
+        again = Crew.from_checkpoint(file, runtime=other)
+        again.agents[0].llm = ScriptedModel([used("never"), used("second", 5)])
+        output = again.kickoff()
+        assert ([one.raw for one in output.tasks_output], output.usage.input_tokens) == (["first", "second"], 12)
+
+
+def test_s1_2_a_crew_whose_state_a_handler_writes_into_a_file_is_restored_from_it(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    runtime.event_bus.enable_recording()
+    files: list[Any] = []
+
+    @runtime.event_bus.on(TaskCompletedEvent)
+    async def keep(source: object, event: TaskCompletedEvent, state: Any) -> None:
+        if event.task_name == "one" and not files:
+            files.append(await state.acheckpoint(tmp_path))
+
+    agent = Agent(role="Clerk", llm=ScriptedModel([used("first"), used("second")]))
+    tasks = [Task(name=name, description=name, agent=agent) for name in ("one", "two")]
+    crew = Crew(tasks=tasks, runtime=runtime)
+    crew.kickoff()
+    runtime.event_bus.flush()
+    with Runtime(store=MemoryStore()) as other:
+        again = Crew.from_checkpoint(files[0], runtime=other)
+        assert again.kickoff().raw == "second"
+        assert again.usage.requests == 2
