@@ -6,8 +6,13 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import BaseEvent, Runtime, is_replaying, tool
-from holdfast.models import Message, ProviderModel, Retries, ToolCall
+import pytest
+from tests.agents.office import look
+
+from holdfast import Agent, BaseEvent, CheckpointConfig, Crew, Runtime, ScriptedModel, Task, is_replaying, tool
+from holdfast.errors import ModelRequestError
+from holdfast.models import AssistantMessage, Message, ProviderModel, Reply, Retries, Text, ToolCall
+from holdfast.ports import Usage
 from holdfast.testing import ModelServer
 
 PROTOCOLS = ("openai", "anthropic")
@@ -75,3 +80,22 @@ class Meeting:
             return f"{who} met"
 
         return meet
+
+
+def used(text: str, tokens: int = 10) -> Reply:
+    return Reply(AssistantMessage((Text(text),)), Usage(1, tokens))
+
+
+def two_tasks(config: CheckpointConfig, runtime: Runtime, *lines: Any, **options: Any) -> Crew:
+    """A crew whose script ends before its tasks do, unless there are two lines."""
+    agent = Agent(role="Clerk", llm=ScriptedModel(list(lines)), tools=[look.model_copy(deep=True)])
+    tasks = [Task(name=name, description=name, agent=agent) for name in ("one", "two")]
+    return Crew(name="Office", tasks=tasks, checkpoint=config, runtime=runtime, **options)
+
+
+def break_off(crew: Crew) -> str:
+    """Let a crew run into the end of its script; its run id."""
+    with pytest.raises(ModelRequestError, match="give the script more"):
+        crew.kickoff()
+    assert crew.run_id is not None
+    return crew.run_id

@@ -192,6 +192,19 @@ class Agent(Resumable):
         Its messages and finished calls are as recorded (`messages`). Its tools, model and answer's form are made again from
         what this program has imported. Raises StorageError if there is no such checkpoint, or none of an agent.
         """
+        return cls._recorded(where, checkpoint, runtime)
+
+    @classmethod
+    def fork(
+        cls, where: Where, *, branch: str = "", checkpoint: CheckpointConfig | None = None, runtime: Any = None
+    ) -> Self:
+        """An agent in the middle of its work, on a branch of its own: the recorded run stays as it is."""
+        agent = cls._recorded(where, checkpoint, runtime)
+        agent._starter.fork(branch, {})
+        return agent
+
+    @classmethod
+    def _recorded(cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any) -> Self:
         config = checkpoint or CheckpointConfig()
         restored, plan = Starter(runtime).find(config, where)
         stored = definition_of(restored.info).entity

@@ -115,6 +115,8 @@ class AgentProgram:
         self.history = History(first, recorded)
         self._used: dict[str, ToolResult] = {}
         """What tools gave, until it is told."""
+        self._answered: Usage | None = None
+        """What the answer used that the model call under way got, until it is told whether it counts."""
 
     # -- what the scheduler calls ------------------------------------------------------------------------------------
 
@@ -157,6 +159,7 @@ class AgentProgram:
             if not self._can_shorten(execution):
                 raise
             return Turn(AssistantMessage(), Usage(), overflowed=True)
+        self._answered = reply.usage
         turn = Turn(**msgspec.structs.asdict(reply))
         if self._is_last_turn and turn.message.tool_calls:
             raise AgentError(
@@ -247,6 +250,7 @@ class AgentProgram:
             return LLMCallPausedEvent, _question(error)
         about: dict[str, Any] = {"call_id": f"{self._run.id}/{fact.step}#{fact.number}", "model": self._model.name}  # type: ignore[union-attr]
         if isinstance(fact, Started):
+            self._answered = None
             said = self.history.messages()
             told = dump_messages(self.history.unsaid())
             names = [spec.name for spec in self._specs]
@@ -254,7 +258,8 @@ class AgentProgram:
         if isinstance(fact, Completed):
             return LLMCallCompletedEvent, about | _told_reply(fact, result)
         if isinstance(fact, Failed):
-            return LLMCallFailedEvent, about | {"error": str(error), "error_type": type(error).__name__}
+            about |= {"error": str(error), "error_type": type(error).__name__}
+            return LLMCallFailedEvent, about | _told_usage(self._answered)
         return LLMCallCancelledEvent, about | {"reason": self._run.end_reason}
 
     def _tool_event(
@@ -294,7 +299,11 @@ class AgentProgram:
 def _told_reply(fact: Completed, result: Any) -> dict[str, Any]:
     told: dict[str, Any] = {"response": result, "route": fact.route, "items": fact.items}
     finish = result.finish if isinstance(result, Turn) else ""
-    return told | {"finish_reason": finish, "usage": result.usage.tokens(), "cost_usd": result.usage.cost_usd}
+    return told | {"finish_reason": finish} | _told_usage(result.usage)
+
+
+def _told_usage(usage: Usage | None) -> dict[str, Any]:
+    return {"usage": usage.tokens(), "cost_usd": usage.cost_usd} if usage is not None else {}
 
 
 def _read(arguments: str) -> dict[str, Any]:

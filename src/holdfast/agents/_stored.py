@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from holdfast.errors import NotStorableError, StorageError
 from holdfast.kickoff import Budget, Secrets
@@ -145,5 +145,5 @@ def load_agent(stored: dict[str, Any], base: type[A], shelf: Shelf, **options: A
             budget=msgspec.convert(stored["budget"], Budget | None),
             **options,
         )
-    except (KeyError, IndexError, msgspec.ValidationError) as error:
-        raise StorageError(f"this is not a stored agent: {error!r}") from error
+    except (KeyError, IndexError, msgspec.ValidationError, ValidationError) as error:
+        raise StorageError(f"this stored agent cannot be made again: {error}") from error

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from pydantic import ValidationError
 
 from holdfast.agents._agent import Agent
 from holdfast.agents._stored import Shelf, dump_agent, dump_kind, load_agent, load_kind
@@ -74,8 +75,8 @@ def load_crew(stored: dict[str, Any], base: type[C], **options: Any) -> C:
     """The crew that `dump_crew` described; its tasks have its own agents. Raises StorageError."""
     try:
         return _load_crew(stored["crew"], base, Shelf.load(stored["shared"], _secrets(options)), options)
-    except (KeyError, IndexError, msgspec.ValidationError) as error:
-        raise StorageError(f"this is not a stored crew: {error!r}") from error
+    except (KeyError, IndexError, msgspec.ValidationError, ValidationError) as error:
+        raise StorageError(f"this stored crew cannot be made again: {error}") from error
 
 
 def _secrets(options: dict[str, Any]) -> Secrets:

@@ -20,7 +20,7 @@ from holdfast.events.families.human import (
     HumanFeedbackRequestedEvent,
     HumanRequestTimedOutEvent,
 )
-from holdfast.events.families.llm import LLMCallCompletedEvent, LLMCallPausedEvent
+from holdfast.events.families.llm import LLMCallCompletedEvent, LLMCallFailedEvent, LLMCallPausedEvent
 from holdfast.events.families.state import StateConflictEvent
 from holdfast.events.families.tool import ToolUsageErrorEvent, ToolUsageFinishedEvent
 from holdfast.graph import (
@@ -112,7 +112,7 @@ class Fold:
         self.last_event_id, self.seq = row.event_id, row.seq
         if isinstance(event, Opener) and row.run_id not in self.runs:
             self._admit(row.run_id, event)
-        if isinstance(event, LLMCallCompletedEvent):
+        if isinstance(event, LLMCallCompletedEvent | LLMCallFailedEvent) and event.usage:
             self._count(row.run_id, event)
         elif isinstance(event, ToolUsageFinishedEvent | ToolUsageErrorEvent) and event.use:
             for around in self._around(row.run_id):
@@ -127,7 +127,7 @@ class Fold:
             run.standing = evolve(run.graph, run.standing, fact)
         self._note(run, event, fact)
 
-    def _count(self, run_id: str, event: LLMCallCompletedEvent) -> None:
+    def _count(self, run_id: str, event: LLMCallCompletedEvent | LLMCallFailedEvent) -> None:
         """What a call used counts for its run and for every run around it."""
         used = Usage.of_event(event.usage, event.cost_usd)
         for run in self._around(run_id):

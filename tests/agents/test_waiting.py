@@ -1,0 +1,165 @@
+"""Crews and agents that wait for people."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from tests.agents.support import break_off, call, hear, last_text, two_tasks, used
+
+from holdfast import (
+    Agent,
+    CheckpointConfig,
+    Crew,
+    Flow,
+    Pending,
+    Runtime,
+    ScriptedModel,
+    Task,
+    TaskOutput,
+    start,
+    tool,
+)
+from holdfast.errors import (
+    ModelRequestError,
+)
+from holdfast.events import (
+    CrewKickoffStartedEvent,
+    LLMCallStartedEvent,
+    TaskCompletedEvent,
+    TaskStartedEvent,
+)
+from holdfast.human import LaterProvider
+from holdfast.models import ToolMessage
+from holdfast.stores import MemoryStore
+
+
+def test_s1_3_tasks_that_are_done_are_not_done_again_and_are_context_for_the_others(
+    runtime: Runtime, config: CheckpointConfig
+) -> None:
+    crew = two_tasks(config, runtime, used("first"))
+    run_id = break_off(crew)
+    started = hear(runtime, CrewKickoffStartedEvent, TaskStartedEvent, LLMCallStartedEvent)
+    crew.agents[0].llm = ScriptedModel([used("never"), used("second")])
+    output = crew.kickoff(from_checkpoint=run_id)
+    assert crew.run_id == run_id
+    assert [one.raw for one in output.tasks_output] == ["first", "second"]
+    assert [(event.type, event.task_name) for event in started] == [
+        ("task_started", "two"),
+        ("llm_call_started", "two"),
+    ]
+    assert "one:\\nfirst" in str(started[-1].new_messages)
+
+
+def test_s1_17_tasks_finished_out_of_order_and_skipped_ones_are_not_done_again(
+    runtime: Runtime, config: CheckpointConfig
+) -> None:
+    asked: list[str] = []
+    is_open = threading.Event()
+    second_is_done = asyncio.Event()
+
+    async def answer(messages: Any, tools: Any, settings: Any) -> str:
+        name = last_text(messages)
+        asked.append(name)
+        if name == "one" and not is_open.is_set():
+            await second_is_done.wait()
+            raise ModelRequestError("not now", model="m")
+        return f"{name} done"
+
+    def tell(output: TaskOutput) -> None:
+        if output.name == "two":
+            runtime.event_bus.on(TaskCompletedEvent)(lambda source, event: second_is_done.set())
+
+    model = ScriptedModel(answer)
+    agents = [Agent(role="Twin", llm=model), Agent(role="Twin", llm=model)]
+    tasks = [
+        Task(name="one", description="one", agent=agents[0], async_execution=True, context=[]),
+        Task(name="two", description="two", agent=agents[1], async_execution=True, context=[], callback=tell),
+        Task(name="skipped", description="skipped", agent=agents[1], condition=lambda output: False, context=[]),
+        Task(name="three", description="three", agent=agents[1], context=[]),
+    ]
+    loose = CheckpointConfig(config.store, self_contained=False)
+    crew = Crew(tasks=tasks, checkpoint=loose, runtime=runtime)
+    with pytest.raises(ModelRequestError, match="not now"):
+        asyncio.run(crew.akickoff())
+    is_open.set()
+    output = crew.kickoff(from_checkpoint=crew.run_id)
+    assert sorted(asked) == ["one", "one", "three", "two"]
+    assert [one.raw for one in output.tasks_output] == ["one done", "two done", "", "three done"]
+    assert output.tasks_output[2].is_skipped
+
+
+def asks(config: CheckpointConfig | None, runtime: Runtime, *lines: Any) -> Crew:
+    agent = Agent(role="Clerk", llm=ScriptedModel(list(lines)))
+    task = Task(name="draft", description="Write.", agent=agent, human_input=True)
+    more = Task(name="print", description="Print.", agent=agent)
+    return Crew(tasks=[task, more], checkpoint=config, human=LaterProvider(), runtime=runtime)
+
+
+def test_a_person_is_shown_an_output_and_has_it_revised_another_day(runtime: Runtime, config: CheckpointConfig) -> None:
+    crew = asks(config, runtime, "draft 1", "draft 2", "printed")
+    pending = crew.kickoff()
+    assert isinstance(pending, Pending)
+    assert [request.output for request in pending.requests] == ["draft 1"]
+    second = Crew.from_checkpoint(pending.run_id, checkpoint=config, runtime=runtime)
+    second.human = LaterProvider()
+    assert [request.output for request in second.pending] == ["draft 1"]
+    pending = second.resume("Make it rhyme")
+    assert isinstance(pending, Pending)
+    assert [request.output for request in pending.requests] == ["draft 2"]
+    third = Crew.from_checkpoint(pending.run_id, checkpoint=config, runtime=runtime)
+    output = third.resume("Looks good!")
+    assert [one.raw for one in output.tasks_output] == ["draft 2", "printed"]
+    assert output.usage.requests == 3
+
+
+def test_a_crew_without_checkpoints_that_has_to_wait_can_be_made_again() -> None:
+    with Runtime(store=MemoryStore()) as runtime:
+        crew = asks(None, runtime, "draft 1", "printed")
+        pending = crew.kickoff()
+        assert isinstance(pending, Pending)
+        again = Crew.from_checkpoint(pending.run_id, runtime=runtime)
+        assert again.resume("ok").raw == "printed"
+
+
+def test_a_question_inside_a_tool_puts_the_run_down_and_the_tool_is_called_again(
+    runtime: Runtime, config: CheckpointConfig
+) -> None:
+    class Doorman(Flow[dict[str, Any]]):
+        @start()
+        async def ask_guest(self) -> str:
+            return str(await self.aask("Who is there?"))
+
+    @tool(max_usage_count=1)
+    async def door() -> str:
+        """Asks who is there."""
+        return str(await Doorman(human=LaterProvider()).akickoff())
+
+    loose = CheckpointConfig(config.store, self_contained=False)
+    agent = Agent(
+        role="A", llm=ScriptedModel([call("door"), "welcome"]), tools=[door], checkpoint=loose, runtime=runtime
+    )
+    pending = agent.kickoff("Open")
+    assert isinstance(pending, Pending)
+    assert [request.message for request in pending.requests] == ["Who is there?"]
+    assert agent.resume("Ada").raw == "welcome"
+    assert [message.text for message in agent.messages if isinstance(message, ToolMessage)] == ["Ada"]
+    assert door.usage_count == 1
+
+
+def test_a_question_of_a_crew_inside_a_flow_is_answered_through_the_flow(
+    runtime: Runtime, config: CheckpointConfig
+) -> None:
+    class Outer(Flow[dict[str, Any]]):
+        @start()
+        async def work(self) -> str:
+            return str(await asks(None, runtime, "draft 1", "printed").akickoff())
+
+    flow = Outer(checkpoint=config, runtime=runtime)
+    pending = flow.kickoff()
+    assert isinstance(pending, Pending)
+    assert [request.output for request in pending.requests] == ["draft 1"]
+    again = Outer.from_pending(pending.run_id, checkpoint=config, runtime=runtime)
+    assert again.resume("yes") == "printed"
