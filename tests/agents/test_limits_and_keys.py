@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from tests.agents.support import QUICK, add, call, hear, last_text, provider_model
 
-from holdfast import Agent, CheckpointConfig, Crew, Pending, Runtime, ScriptedModel, Task
-from holdfast.errors import ContextLengthError, ModelKeyMissingError
+from holdfast import Agent, Budget, CheckpointConfig, Crew, Flow, Pending, Runtime, ScriptedModel, Task, start
+from holdfast.errors import BudgetExceededError, ContextLengthError, ModelKeyMissingError
 from holdfast.events import LLMContextOverflowEvent, RunWaitingEvent
 from holdfast.models import ProviderModel, RequestLimits, UserMessage
 from holdfast.stores import MemoryStore, SqliteStore
-from holdfast.testing import Answer, Failure, Gate, ModelServer, ToolUse
+from holdfast.testing import Answer, Failure, Gate, ManualClock, ModelServer, ToolUse
 
 KEY = "sk-never-to-be-seen"
 
@@ -74,6 +74,49 @@ def test_a_provider_says_that_the_context_is_full(runtime: Runtime) -> None:
         agent = Agent(role="A", llm=provider_model(server), tools=[add], runtime=runtime)
         assert agent.kickoff("Go").raw == "three"
         assert "in short: three" in str(server.requests[-1].messages)
+
+
+# -- time ---------------------------------------------------------------------------------------------------------------
+
+
+class Answering(Flow[dict[str, Any]]):
+    """Asks an agent in its only step."""
+
+    def __init__(self, agent: Agent, **options: Any) -> None:
+        super().__init__(**options)
+        self.agent = agent
+
+    @start()
+    async def work(self) -> str:
+        return str(await self.agent.akickoff("Go"))
+
+
+@pytest.mark.parametrize("kind", ["flow", "crew", "agent"])
+async def test_the_time_of_a_run_is_up_and_it_goes_on_with_more(kind: str) -> None:
+    clock, is_quick = ManualClock(), asyncio.Event()
+
+    async def answer(messages: Any, tools: Any, settings: Any) -> str:
+        await is_quick.wait()
+        return "in time"
+
+    async with Runtime(clock=clock, grace=2.0) as runtime:
+        config = CheckpointConfig(MemoryStore(), self_contained=False)
+        options: dict[str, Any] = {"checkpoint": config, "budget": Budget(max_seconds=5), "runtime": runtime}
+        agent = Agent(role="Slow", llm=ScriptedModel(answer), **(options if kind == "agent" else {}))
+        crew = Crew(name="Slow", tasks=[Task(description="x", agent=agent)], **options)
+        flow = Answering(agent, name="Slow", **options)
+        starts: dict[str, Any] = {"flow": flow.akickoff, "crew": crew.akickoff, "agent": agent.akickoff}
+        work = asyncio.ensure_future(starts[kind](*(["Go"] if kind == "agent" else [])))
+        while not agent.llm.count:  # type: ignore[union-attr] # noqa: ASYNC110 - until it is asked
+            await asyncio.sleep(0)
+        await clock.until_sleeping(2)  # the budget, and the hold on the journal
+        clock.advance(5)
+        with pytest.raises(BudgetExceededError, match="the time of Slow is up: it may take 5 s"):
+            await work
+        assert runtime.inventory() == []
+        is_quick.set()
+        run_id = {"flow": flow, "crew": crew, "agent": agent}[kind].run_id  # type: ignore[attr-defined]
+        assert str(await starts[kind](from_checkpoint=run_id)) == "in time"
 
 
 # -- caps --------------------------------------------------------------------------------------------------------------
