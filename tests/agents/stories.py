@@ -14,19 +14,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import pydantic_ai.models.anthropic
-import pydantic_ai.models.openai  # so that a fork need not import it
 from msgspec import Struct
 
-import holdfast.models._backend as _backend
 from holdfast import Agent, BaseEvent, CheckpointConfig, Crew, Flow, Process, Runtime, Task, listen, start, tool
 from holdfast.checkpoints import restore
-from holdfast.models import ProviderModel, dump_messages
+from holdfast.models import ProviderModel, UserMessage, dump_messages
 from holdfast.stores import SqliteStore
-from holdfast.testing import CrashingStore, CrashPoint, kill_process
+from holdfast.testing import CrashingStore, CrashPoint, ModelServer, kill_process
 
 Kind = Literal["agent", "crew", "flow", "managed", "pair"]
-LOADED = (pydantic_ai.models.anthropic, pydantic_ai.models.openai, _backend)
 PROMPT = "Note a, b and c."
 
 
@@ -176,6 +172,8 @@ def said(agent: Agent) -> list[Any]:
 
 def serve() -> None:
     """Live each life that is told on standard input in a process of its own, and say how it ended."""
+    _set_keys()
+    _warm_up()
     for line in sys.stdin:
         child = os.fork()
         if not child:
@@ -184,10 +182,20 @@ def serve() -> None:
         os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
+def _set_keys() -> None:
+    os.environ |= {"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-y"}
+
+
+def _warm_up() -> None:
+    """Ask each provider once, so that the forks find their clients ready to be made. No thread is left."""
+    with ModelServer(["hello", "hello"]) as server:
+        for protocol in ("openai", "anthropic"):
+            asyncio.run(model(Life("", "agent", server.url), protocol).request([UserMessage("hi")]))
+
+
 def _be_child(line: str) -> None:
     code = 1
     try:
-        os.environ |= {"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-y"}
         live(msgspec.json.decode(line, type=Life))
         code = 0
     except BaseException:

@@ -140,7 +140,7 @@ def check(story: Story, whole: Story, died: int, at_once: int) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "every", "at_once"),
-    [("agent", 2, 1), ("crew", 4, 2), ("flow", 9, 2), ("managed", 4, 1)],
+    [("agent", 1, 1), ("crew", 1, 2), ("flow", 3, 2), ("managed", 1, 1)],
 )
 def test_s1_5_killed_at_any_write_it_ends_as_if_it_had_not_been(
     zygotes: Zygotes, tmp_path: Path, kind: Kind, every: int, at_once: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.agents.support import break_off, call, hear, last_text, two_tasks, used
@@ -33,6 +33,7 @@ from holdfast.events import (
 )
 from holdfast.human import LaterProvider
 from holdfast.models import ToolMessage
+from holdfast.ports import HumanRequest
 from holdfast.stores import MemoryStore
 
 
@@ -163,3 +164,28 @@ def test_a_question_of_a_crew_inside_a_flow_is_answered_through_the_flow(
     assert [request.output for request in pending.requests] == ["draft 1"]
     again = Outer.from_pending(pending.run_id, checkpoint=config, runtime=runtime)
     assert again.resume("yes") == "printed"
+
+
+def test_what_a_person_wishes_is_not_forgotten_when_a_guardrail_refuses_the_revised_output(runtime: Runtime) -> None:
+    class Editor:
+        answers: ClassVar[list[str]] = ["Make it rhyme", "ok"]
+
+        def request(self, request: HumanRequest) -> str:
+            return self.answers.pop(0)
+
+    prompts: list[str] = []
+    drafts = ["draft 1", "bad", "draft 2"]
+
+    def answer(messages: Any, tools: Any, settings: Any) -> str:
+        prompts.append(last_text(messages))
+        return drafts[len(prompts) - 1]
+
+    def judge(output: TaskOutput) -> tuple[bool, Any]:
+        return (False, "it is bad") if output.raw == "bad" else (True, output)
+
+    agent = Agent(role="Clerk", llm=ScriptedModel(answer))
+    task = Task(description="Write.", agent=agent, human_input=True, guardrail=judge)
+    output = Crew(tasks=[task], human=Editor(), runtime=runtime).kickoff()
+    assert output.raw == "draft 2"
+    assert "Make it rhyme" in prompts[2]
+    assert "it is bad" in prompts[2]
