@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 from tests.agents.office import City, look
-from tests.agents.support import break_off, call, hear, two_tasks, used
+from tests.agents.support import break_off, call, hear, last_text, two_tasks, used
 
 from holdfast import (
     Agent,
@@ -18,6 +19,7 @@ from holdfast import (
     Runtime,
     ScriptedModel,
     Task,
+    TaskOutput,
     listen,
     start,
     tool,
@@ -29,7 +31,11 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.events import (
+    CrewKickoffStartedEvent,
     LLMCallCompletedEvent,
+    LLMCallStartedEvent,
+    TaskCompletedEvent,
+    TaskStartedEvent,
 )
 from holdfast.models import ToolMessage
 from holdfast.stores import MemoryStore
@@ -233,3 +239,58 @@ def test_s1_16_an_agent_is_forked_from_any_checkpoint(runtime: Runtime) -> None:
     forked.llm = ScriptedModel(["never", used("there")])
     output = forked.kickoff()
     assert (output.raw, output.turns) == ("there", 2)
+
+
+def test_s1_3_tasks_that_are_done_are_not_done_again_and_are_context_for_the_others(
+    runtime: Runtime, config: CheckpointConfig
+) -> None:
+    crew = two_tasks(config, runtime, used("first"))
+    run_id = break_off(crew)
+    started = hear(runtime, CrewKickoffStartedEvent, TaskStartedEvent, LLMCallStartedEvent)
+    crew.agents[0].llm = ScriptedModel([used("never"), used("second")])
+    output = crew.kickoff(from_checkpoint=run_id)
+    assert crew.run_id == run_id
+    assert [one.raw for one in output.tasks_output] == ["first", "second"]
+    assert [(event.type, event.task_name) for event in started] == [
+        ("task_started", "two"),
+        ("llm_call_started", "two"),
+    ]
+    assert "one:\\nfirst" in str(started[-1].new_messages)
+
+
+def test_s1_17_tasks_finished_out_of_order_and_skipped_ones_are_not_done_again(
+    runtime: Runtime, config: CheckpointConfig
+) -> None:
+    asked: list[str] = []
+    is_open = threading.Event()
+    second_is_done = asyncio.Event()
+
+    async def answer(messages: Any, tools: Any, settings: Any) -> str:
+        name = last_text(messages)
+        asked.append(name)
+        if name == "one" and not is_open.is_set():
+            await second_is_done.wait()
+            raise ModelRequestError("not now", model="m")
+        return f"{name} done"
+
+    def tell(output: TaskOutput) -> None:
+        if output.name == "two":
+            runtime.event_bus.on(TaskCompletedEvent)(lambda source, event: second_is_done.set())
+
+    model = ScriptedModel(answer)
+    agents = [Agent(role="Twin", llm=model), Agent(role="Twin", llm=model)]
+    tasks = [
+        Task(name="one", description="one", agent=agents[0], async_execution=True, context=[]),
+        Task(name="two", description="two", agent=agents[1], async_execution=True, context=[], callback=tell),
+        Task(name="skipped", description="skipped", agent=agents[1], condition=lambda output: False, context=[]),
+        Task(name="three", description="three", agent=agents[1], context=[]),
+    ]
+    loose = CheckpointConfig(config.store, self_contained=False)
+    crew = Crew(tasks=tasks, checkpoint=loose, runtime=runtime)
+    with pytest.raises(ModelRequestError, match="not now"):
+        asyncio.run(crew.akickoff())
+    is_open.set()
+    output = crew.kickoff(from_checkpoint=crew.run_id)
+    assert sorted(asked) == ["one", "one", "three", "two"]
+    assert [one.raw for one in output.tasks_output] == ["one done", "two done", "", "three done"]
+    assert output.tasks_output[2].is_skipped
