@@ -18,17 +18,19 @@ from holdfast import (
     Crew,
     Flow,
     JsonProvider,
+    Pending,
     Process,
     Runtime,
     ScriptedModel,
     Task,
+    TaskOutput,
     start,
     tool,
 )
 from holdfast.errors import (
+    GuardrailError,
     ModelRequestError,
     NotStorableError,
-    SecretMissingError,
     StorageError,
 )
 from holdfast.events import (
@@ -168,11 +170,38 @@ def test_secrets_of_tools_are_not_stored_and_are_given_again(
     )
     object.__setattr__(agent, "runtime", runtime)
     agent.kickoff("Go")
-    with pytest.raises(SecretMissingError, match=r"search.api_key|Search.api_key"):
-        Agent.from_checkpoint(agent.run_id or "", checkpoint=config, runtime=runtime)
     monkeypatch.setenv("HOLDFAST_SECRET_SEARCH_API_KEY", "sk-again")
     again = Agent.from_checkpoint(agent.run_id or "", checkpoint=config, runtime=runtime)
     assert again.tools[0].run() == "found with sk-again"
+
+
+def test_s1_10_a_crew_whose_tool_lacks_its_secret_waits_until_resume_brings_it(
+    runtime: Runtime, config: CheckpointConfig
+) -> None:
+    agent = Agent(
+        role="A", llm=ScriptedModel(["one", call("search"), "two"]), tools=[Search(api_key=SecretStr("sk-tool"))]
+    )
+    tasks = [Task(name=word, description=word, agent=agent) for word in ("one", "two")]
+    tasks[1].guardrail, tasks[1].guardrail_max_retries = refuse_once, 0
+    crew = Crew(tasks=tasks, checkpoint=config, runtime=runtime)
+    refused.clear()
+    with pytest.raises(GuardrailError):
+        crew.kickoff()
+    again = Crew.from_checkpoint(crew.run_id or "", checkpoint=config, runtime=runtime)
+    assert [(one.kind, "Search.api_key" in one.message) for one in again.pending] == [("secret", True)]
+    waiting = again.kickoff()
+    assert isinstance(waiting, Pending)
+    assert [one.kind for one in waiting.requests] == ["secret"]
+    assert again.resume("sk-again").raw == "two"
+    assert again.agents[0].tools[0].run() == "found with sk-again"
+
+
+refused: list[str] = []
+
+
+def refuse_once(output: TaskOutput) -> tuple[bool, str]:
+    refused.append(output.raw)
+    return len(refused) > 1, output.raw
 
 
 def test_a_task_of_a_crew_inside_a_flow_makes_a_checkpoint_that_the_flow_can_be_forked_from(

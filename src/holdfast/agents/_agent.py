@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, PrivateAttr, model_validator
 from holdfast.agents._history import History, Policy
 from holdfast.agents._prompts import form_prompt, system_prompt
 from holdfast.agents._resumable import Resumable
+from holdfast.agents._secrets import secrets_needed
 from holdfast.agents._stored import Shelf, dump_agent, load_agent
 from holdfast.agents._work import AgentFront, Work
 from holdfast.checkpoints import CheckpointConfig, Where, definition_of
@@ -217,6 +218,7 @@ class Agent(Resumable):
         agent = load_agent(stored["agent"], cls, shelf, checkpoint=config, runtime=runtime)
         agent._form = load_class(stored["form"]) if stored["form"] else None
         agent._starter.take_up(agent.role, config, restored, plan)
+        agent._starter.need(secrets_needed(agent.tools, restored.info.root_run_id, agent.role))
         agent._latest = Kickoff(AgentFront(agent, agent.resolve_llm(), agent.work((), form=agent._form)), plan, None)
         agent._latest.show(restored, agent._starter.runtime)
         return agent

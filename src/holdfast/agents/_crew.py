@@ -13,6 +13,7 @@ from holdfast.agents._agent import Agent
 from holdfast.agents._crew_front import CrewFront
 from holdfast.agents._plan import crew_graph
 from holdfast.agents._resumable import Resumable
+from holdfast.agents._secrets import secrets_needed
 from holdfast.agents._stored_crew import load_crew
 from holdfast.agents._task import Task, TaskCallback
 from holdfast.checkpoints import CheckpointConfig, Where, definition_of
@@ -21,6 +22,7 @@ from holdfast.events._stamping import EventSource
 from holdfast.graph import Graph, to_mermaid
 from holdfast.kickoff import Kickoff, Starter
 from holdfast.models import Model, RequestLimits
+from holdfast.tools import BaseTool
 
 MANAGER: dict[str, Any] = {
     "role": "Crew manager",
@@ -94,6 +96,11 @@ class Crew(Resumable):
     def to_mermaid(self) -> str:
         """Its graph as a Mermaid flowchart."""
         return to_mermaid(self.graph())
+
+    def all_tools(self) -> list[BaseTool]:
+        """Every tool of its agents, tasks and manager, each once."""
+        users: list[Agent | Task] = [*self.agents, *self.tasks, *([self.manager_agent] if self.manager_agent else [])]
+        return list({id(tool): tool for user in users for tool in user.tools or ()}.values())
 
     def who_does(self, task: Task) -> tuple[Agent, Sequence[Agent]]:
         """Who does a task, and to whom that agent may give parts of it."""
@@ -210,6 +217,7 @@ class Crew(Resumable):
             )
         crew = load_crew(stored, cls, checkpoint=config, runtime=runtime)
         crew._starter.take_up(crew.name, config, restored, plan)
+        crew._starter.need(secrets_needed(crew.all_tools(), restored.info.root_run_id, crew.name))
         crew._latest = Kickoff(CrewFront(crew), plan, None)
         crew._latest.show(restored, crew._starter.runtime)
         return crew

@@ -11,6 +11,7 @@ from holdfast.agents._doing import Doing
 from holdfast.agents._filling import fill
 from holdfast.agents._outputs import CrewOutput, TaskOutput
 from holdfast.agents._plan import task_keys
+from holdfast.agents._secrets import supply_secrets
 from holdfast.agents._stored_crew import dump_crew
 from holdfast.agents._uses import reach_uses
 from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
@@ -136,6 +137,7 @@ class CrewFront:
         kickoff = self._kickoff
         assert kickoff is not None
         crew = self.entity
+        supply_secrets(crew.all_tools(), run, self.checkpoint)
         inputs = kickoff.cell.current().get("inputs") or {}
         doing = Doing(run, crew, inputs, asking, crew.human or ConsoleProvider())
         return CrewProgram(crew, self.graph, doing, kickoff.recorded())

@@ -13,6 +13,7 @@ from holdfast.agents._forms import read_form
 from holdfast.agents._history import Condensed, History, Policy, Turn
 from holdfast.agents._loop import GRAPH, AgentProgram
 from holdfast.agents._outputs import AgentOutput
+from holdfast.agents._secrets import supply_secrets
 from holdfast.agents._stored import Shelf, dump_agent
 from holdfast.agents._uses import reach_uses
 from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
@@ -91,6 +92,7 @@ class AgentFront:
     def program(self, run: Run, asking: Asking, done: Mapping[str, Any]) -> AgentProgram:
         kickoff = self._kickoff
         assert kickoff is not None
+        supply_secrets(self._work.tools, run, self.checkpoint)
         place = run.place
         subject = msgspec.structs.replace(place.subject, agent_id=self.entity.id, agent_role=self.entity.role)
         run.place = msgspec.structs.replace(place, subject=subject)
