@@ -32,6 +32,16 @@ def test_the_demonstration_runs_and_leaves_nothing() -> None:
     assert "\033" not in done.stdout
 
 
+def test_the_example_of_a_crew_dies_and_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "crew.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False, cwd=tmp_path)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "died of signal 9" in done.stdout
+    assert done.stdout.endswith("It is out. (5 requests)\n")
+    assert done.stdout.count("tool_usage_finished depth") == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("block", list(blocks()))
 def test_an_example_runs_as_it_is_printed_in_an_empty_folder(block: str, tmp_path: Path) -> None:
     done = run_script(block, folder=tmp_path)

@@ -432,8 +432,8 @@ class NotStorableError(StorageError, TypeError):
     def __init__(self, path: str, type_name: str, hint: str = "") -> None:
         self.path = path
         self.type_name = type_name
-        advice = hint or "store plain data made from it instead"
-        super().__init__(f"{path}: cannot store a {type_name}; {advice}")
+        self.hint = hint or "store plain data made from it instead"
+        super().__init__(f"{path}: cannot store a {type_name}; {self.hint}")
 
 
 class SecretMissingError(StorageError):

@@ -21,7 +21,7 @@ from tests.tools import samples
 from tests.tools.samples import Point, Search, Typed, add, is_even, move, plain, worth_keeping
 
 from holdfast.clock import SystemClock
-from holdfast.errors import NotStorableError, SecretMissingError, StorageError
+from holdfast.errors import NotStorableError, StorageError
 from holdfast.serde import decode, encode
 from holdfast.threads import ThreadPool
 from holdfast.tools import (
@@ -81,9 +81,10 @@ def test_s1_9_a_plain_function_made_a_tool_elsewhere_is_found_and_so_is_its_cach
 def test_s1_10_secrets_are_not_stored_and_are_wanted_again() -> None:
     search = Search(api_key=SecretStr("do-not-store"))
     assert b"do-not-store" not in encode(dump_tool(search))
-    with pytest.raises(SecretMissingError, match=r"Search\.api_key") as raised:
-        again(search)
-    assert raised.value.secret == "Search.api_key"
+    restored = again(search)
+    assert restored.missing_secrets == {"api_key": "Search.api_key"}
+    restored.supply("api_key", "new")
+    assert (restored.missing_secrets, restored.api_key) == ({}, SecretStr("new"))
     assert again(search, api_key="new").api_key == SecretStr("new")
     assert load_tool(dump_tool(search), {"Search.api_key": "new"}) == again(search, api_key="new")
 

@@ -120,7 +120,7 @@ async def test_a_sync_tool_works_in_a_thread_inside_the_callers_context(host: To
 
     with at(Position("run-1")):
         result = await call_tool(where, "{}", host)
-    assert result == ToolResult("where", "run-1 here True", output="run-1 here True")
+    assert result == ToolResult("where", "run-1 here True", output="run-1 here True", use=1)
 
 
 async def test_an_async_tool_works_on_the_loop_and_data_is_rendered_as_json(host: ToolHost) -> None:

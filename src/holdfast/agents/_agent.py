@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from msgspec.structs import replace
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from holdfast.agents._history import History, Policy
 from holdfast.agents._prompts import form_prompt, system_prompt
 from holdfast.agents._resumable import Resumable
-from holdfast.agents._stored import load_agent
+from holdfast.agents._secrets import secrets_needed
+from holdfast.agents._stored import Shelf, dump_agent, load_agent
 from holdfast.agents._work import AgentFront, Work
 from holdfast.checkpoints import CheckpointConfig, Where, definition_of
 from holdfast.errors import StorageError, UsageError
 from holdfast.events._stamping import EventSource
-from holdfast.kickoff import Budget, Kickoff, Starter
+from holdfast.kickoff import Budget, Kickoff, Starter, from_environment
 from holdfast.models import (
     Message,
     Model,
     ModelSettings,
     RequestLimits,
     SystemMessage,
-    ToolMessage,
     UserMessage,
     load_messages,
     resolve_model,
 )
-from holdfast.tools import BaseTool, load_class
+from holdfast.tools import BaseTool, Toolbox, load_class
 
 DEFAULT_MODEL = "HOLDFAST_MODEL"
 """The environment variable that names the model of agents that name none."""
@@ -62,10 +62,17 @@ class Agent(Resumable):
     allow_delegation: bool = False
     """Whether, in a crew, it may give work to its co-workers and ask them."""
     limits: RequestLimits | None = None
-    """Caps on concurrent requests per provider, shared with whoever has the same object; for an `llm` given by name."""
+    """Caps on concurrent requests per provider, shared with whoever has the same object. Those of the `llm` come first."""
 
     _model: Model | None = PrivateAttr(default=None)
     _form: type[BaseModel] | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        Toolbox(self.tools)
+        if (config := self.checkpoint_config) is not None and config.self_contained:
+            dump_agent(self, "$", Shelf())  # what cannot be stored is refused here, not in mid-run
+        return self
 
     @property
     def entity_type(self) -> str:
@@ -95,7 +102,8 @@ class Agent(Resumable):
         """Let it work on a prompt, and return its `AgentOutput`. Each kickoff starts afresh.
 
         With `response_format` the answer is checked against that model, and is in `.pydantic`; what does not fit goes back
-        to the model. `from_checkpoint`, the id of a run or a checkpoint, or a file, goes on with that run instead of a prompt.
+        to the model. `from_checkpoint`, the id of a run or a checkpoint, or a file, goes on with that run instead of a prompt;
+        one that was killed before its prompt was written down needs that again.
         With `stream=True` it returns a `RunStream` at once. If the key of its model is missing and the run is written down, the
         result is a `Pending`.
 
@@ -130,10 +138,7 @@ class Agent(Resumable):
         self, prompt: str | Sequence[Message] | None, form: type[BaseModel] | None, from_checkpoint: Where | None
     ) -> tuple[AgentFront, dict[str, Any]]:
         """What is kicked off, and what it begins with."""
-        goes_on = from_checkpoint is not None or self._starter.is_planned
-        if goes_on:
-            if prompt is not None:
-                raise UsageError("a run that is taken up has its prompt already: kickoff(from_checkpoint=…) alone")
+        if prompt is None and (from_checkpoint is not None or self._starter.is_planned):
             work = self.work((), form=form or self._form)
             return AgentFront(self, self.resolve_llm(), work), {}
         if prompt is None:
@@ -165,9 +170,10 @@ class Agent(Resumable):
             settings=settings,
             max_turns=self.max_iter,
             on_overflow=self.on_overflow,
+            limits=self.limits,
         )
 
-    def resolve_llm(self, limits: RequestLimits | None = None) -> Model:
+    def resolve_llm(self) -> Model:
         """Its model. Raises UsageError if it has none."""
         if isinstance(self.llm, Model):
             return self.llm
@@ -175,7 +181,7 @@ class Agent(Resumable):
         if not name:
             raise UsageError(f"{self.role} has no model: Agent(llm='provider:model'), or set {DEFAULT_MODEL}")
         if self._model is None or self._model.name != name:
-            self._model = resolve_model(name, limits=self.limits or limits, clock=self._starter.runtime.clock)
+            self._model = resolve_model(name, clock=self._starter.runtime.clock)
         return self._model
 
     # -- taking it up again ----------------------------------------------------------------------------------------
@@ -187,6 +193,19 @@ class Agent(Resumable):
         Its messages and finished calls are as recorded (`messages`). Its tools, model and answer's form are made again from
         what this program has imported. Raises StorageError if there is no such checkpoint, or none of an agent.
         """
+        return cls._recorded(where, checkpoint, runtime)
+
+    @classmethod
+    def fork(
+        cls, where: Where, *, branch: str = "", checkpoint: CheckpointConfig | None = None, runtime: Any = None
+    ) -> Self:
+        """An agent in the middle of its work, on a branch of its own: the recorded run stays as it is."""
+        agent = cls._recorded(where, checkpoint, runtime)
+        agent._starter.fork(branch, {})
+        return agent
+
+    @classmethod
+    def _recorded(cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any) -> Self:
         config = checkpoint or CheckpointConfig()
         restored, plan = Starter(runtime).find(config, where)
         stored = definition_of(restored.info).entity
@@ -195,12 +214,13 @@ class Agent(Resumable):
                 f"run {restored.info.root_run_id} is not of an agent that can be made again; it is of "
                 f"{definition_of(restored.info).made_by}: make it, and kickoff(from_checkpoint={str(where)!r})"
             )
-        agent = load_agent(stored["agent"], cls, checkpoint=config, runtime=runtime)
+        shelf = Shelf.load(stored["shared"], config.secrets or from_environment)
+        agent = load_agent(stored["agent"], cls, shelf, checkpoint=config, runtime=runtime)
         agent._form = load_class(stored["form"]) if stored["form"] else None
         agent._starter.take_up(agent.role, config, restored, plan)
+        agent._starter.need(secrets_needed(agent.tools, restored.info.root_run_id, agent.role))
         agent._latest = Kickoff(AgentFront(agent, agent.resolve_llm(), agent.work((), form=agent._form)), plan, None)
         agent._latest.show(restored, agent._starter.runtime)
-        agent._count_uses()
         return agent
 
     @property
@@ -210,9 +230,3 @@ class Agent(Resumable):
             return []
         first = load_messages(self._latest.cell.current()["messages"])
         return History(first, self._latest.results).messages()
-
-    def _count_uses(self) -> None:
-        """Count what its tools did in the run that was restored: what is stored of them is from its beginning."""
-        used = [one.name for one in self.messages if isinstance(one, ToolMessage)]
-        for tool in self.tools:
-            tool._usage.used += used.count(tool.call_name)

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, aclosing
 
+from holdfast.checkpoints import RunLog
 from holdfast.errors import AnswerPendingError, ModelKeyMissingError, ModelStreamError
 from holdfast.events.families.llm import LLMStreamChunkEvent, LLMStreamRestartedEvent, LLMThinkingChunkEvent
 from holdfast.kickoff import check_budgets, count_usage
-from holdfast.models import Message, Model, ModelSettings, ProviderModel, Reply, TextDelta, ThinkingDelta, ToolSpec
+from holdfast.models import (
+    Message,
+    Model,
+    ModelSettings,
+    ProviderModel,
+    Reply,
+    RequestLimits,
+    TextDelta,
+    ThinkingDelta,
+    ToolSpec,
+)
 from holdfast.ports import HumanRequest
 from holdfast.runs import Run
 
@@ -19,9 +30,10 @@ RESTARTS = 2
 class ModelCall:
     """Asks one model for one run."""
 
-    def __init__(self, run: Run, model: Model) -> None:
+    def __init__(self, run: Run, model: Model, limits: RequestLimits | None) -> None:
         self._run = run
         self._model = model
+        self._limits = limits
         self._opened = False
 
     async def ask(
@@ -35,26 +47,27 @@ class ModelCall:
         check_budgets(self._run)
         try:
             await self._keep_open()
-            reply = await self._ask(call_id, messages, tools, settings)
         except ModelKeyMissingError as error:
-            raise self._pending(error) from error
+            self._take_key(error)
+            await self._keep_open()
+        reply = await self._ask(call_id, messages, tools, settings)
         count_usage(self._run, reply.usage)
         return reply
 
     async def _keep_open(self) -> None:
         """Keep the model's connections until the run ends."""
         if not self._opened:
-            self._opened = True
             stack = AsyncExitStack()
             await stack.enter_async_context(self._model.opened())
             self._run.hold("connection", self._model.name, stack.aclose)
+            self._opened = True
 
     async def _ask(
         self, call_id: str, messages: Sequence[Message], tools: Sequence[ToolSpec], settings: ModelSettings
     ) -> Reply:
         wants = self._run.host.event_bus.wants
         if not wants(LLMStreamChunkEvent) and not wants(LLMThinkingChunkEvent):
-            return await self._model.request(messages, tools, settings)
+            return await self._model.request(messages, tools, settings, self._limits)
         restarts = 0
         while True:
             try:
@@ -70,7 +83,7 @@ class ModelCall:
     ) -> Reply:
         reply: Reply | None = None
         run = self._run
-        async with aclosing(self._model.stream(messages, tools, settings)) as parts:
+        async with aclosing(self._model.stream(messages, tools, settings, self._limits)) as parts:
             async for part in parts:
                 if isinstance(part, TextDelta):
                     run.tell(LLMStreamChunkEvent, call_id=call_id, chunk=part.text)
@@ -84,24 +97,17 @@ class ModelCall:
         assert reply is not None  # a stream that ends without one raises
         return reply
 
-    def _pending(self, error: ModelKeyMissingError) -> Exception:
-        """The missing key as a question, where the run can wait for the answer; else the error itself."""
-        if self._run.journal is None:
-            return error
-        name = error.variable or f"key of {error.model}"
-        message = f"{error} (or give it to resume())"
-        request = HumanRequest(key_request(self._run, name), "secret", message, self._run.id, self._run.name)
-        return AnswerPendingError("a key is needed to go on", requests=(request,))
-
-
-def key_request(run: Run, name: str) -> str:
-    """The id under which `resume()` brings a model's key."""
-    return f"{run.id} secret {name}"
-
-
-def with_given_key(run: Run, model: Model, answers: dict[str, str]) -> None:
-    """Give a model the key that `resume()` brought, if it did."""
-    if isinstance(model, ProviderModel):
-        prefix = key_request(run, "")
-        for request_id in [known for known in answers if known.startswith(prefix)]:
-            model.with_key(answers.pop(request_id))
+    def _take_key(self, error: ModelKeyMissingError) -> None:
+        """Give the model the key that `resume()` brought. Raises AnswerPendingError if none came, where the run can wait."""
+        journal = self._run.journal
+        if not isinstance(journal, RunLog):
+            raise error
+        # of the tree, not of this run: one answer does for every agent that needs the same key
+        request_id = f"{self._run.root_id} secret {error.variable or error.model}"
+        key = journal.answers.get(request_id)
+        if key is None or not isinstance(self._model, ProviderModel):
+            request = HumanRequest(
+                request_id, "secret", f"{error} (or give it to resume())", self._run.id, self._run.name
+            )
+            raise AnswerPendingError("a key is needed to go on", requests=(request,)) from error
+        self._model.with_key(key)

@@ -13,6 +13,7 @@ from holdfast.agents._agent import Agent
 from holdfast.agents._crew_front import CrewFront
 from holdfast.agents._plan import crew_graph
 from holdfast.agents._resumable import Resumable
+from holdfast.agents._secrets import secrets_needed
 from holdfast.agents._stored_crew import load_crew
 from holdfast.agents._task import Task, TaskCallback
 from holdfast.checkpoints import CheckpointConfig, Where, definition_of
@@ -21,6 +22,7 @@ from holdfast.events._stamping import EventSource
 from holdfast.graph import Graph, to_mermaid
 from holdfast.kickoff import Kickoff, Starter
 from holdfast.models import Model, RequestLimits
+from holdfast.tools import BaseTool
 
 MANAGER: dict[str, Any] = {
     "role": "Crew manager",
@@ -95,16 +97,27 @@ class Crew(Resumable):
         """Its graph as a Mermaid flowchart."""
         return to_mermaid(self.graph())
 
+    def all_tools(self) -> list[BaseTool]:
+        """Every tool of its agents, tasks and manager, each once."""
+        users: list[Agent | Task] = [*self.agents, *self.tasks, *([self.manager_agent] if self.manager_agent else [])]
+        return list({id(tool): tool for user in users for tool in user.tools or ()}.values())
+
     def who_does(self, task: Task) -> tuple[Agent, Sequence[Agent]]:
         """Who does a task, and to whom that agent may give parts of it."""
         if self.process is Process.hierarchical:
-            return self._manager(), [task.agent] if task.agent is not None else self.agents
+            return self.manager(), [task.agent] if task.agent is not None else self.agents
         agent = task.agent
         assert agent is not None
         others = [one for one in self.agents if one is not agent]
         return agent, others if agent.allow_delegation else ()
 
-    def _manager(self) -> Agent:
+    @property
+    def everybody(self) -> list[Agent]:
+        """Its agents, and its manager if it has one."""
+        return [*self.agents, self.manager()] if self.process is Process.hierarchical else self.agents
+
+    def manager(self) -> Agent:
+        """Who leads a hierarchical crew; made when first needed, if it was not given."""
         if self.manager_agent is None:
             self.manager_agent = Agent(**MANAGER, llm=self.manager_llm, runtime=self.runtime)
         return self.manager_agent
@@ -147,9 +160,17 @@ class Crew(Resumable):
         return [self.kickoff(one) for one in inputs]
 
     async def akickoff_for_each(self, inputs: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """One kickoff for each of the inputs, all at once; the outputs in their order. If one fails, the others are cancelled."""
-        async with asyncio.TaskGroup() as group:
-            kickoffs = [group.create_task(self.akickoff(one)) for one in inputs]
+        """One kickoff for each of the inputs, all at once; the outputs in their order.
+
+        If one fails, the others are cancelled and its error is raised; an ExceptionGroup if several did.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                kickoffs = [group.create_task(self.akickoff(one)) for one in inputs]
+        except ExceptionGroup as failures:
+            if len(failures.exceptions) > 1:
+                raise
+            raise failures.exceptions[0] from failures.exceptions[0].__cause__
         return [kickoff.result() for kickoff in kickoffs]
 
     kickoff_for_each_async = akickoff_for_each
@@ -194,8 +215,9 @@ class Crew(Resumable):
                 f"run {restored.info.root_run_id} is not of a crew that can be made again; it is of "
                 f"{definition_of(restored.info).made_by}: make it, and kickoff(from_checkpoint={str(where)!r})"
             )
-        crew = load_crew(stored["crew"], cls, checkpoint=config, runtime=runtime)
+        crew = load_crew(stored, cls, checkpoint=config, runtime=runtime)
         crew._starter.take_up(crew.name, config, restored, plan)
+        crew._starter.need(secrets_needed(crew.all_tools(), restored.info.root_run_id, crew.name))
         crew._latest = Kickoff(CrewFront(crew), plan, None)
         crew._latest.show(restored, crew._starter.runtime)
         return crew

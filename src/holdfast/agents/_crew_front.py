@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from holdfast.agents._doing import Doing
+from holdfast.agents._filling import fill
 from holdfast.agents._outputs import CrewOutput, TaskOutput
 from holdfast.agents._plan import task_keys
+from holdfast.agents._secrets import supply_secrets
 from holdfast.agents._stored_crew import dump_crew
-from holdfast.checkpoints import CheckpointConfig
+from holdfast.agents._uses import reach_uses
+from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
 from holdfast.context import Subject
 from holdfast.errors import AnswerPendingError
 from holdfast.events._base import BaseEvent
@@ -32,8 +35,8 @@ from holdfast.events.families.task import (
 )
 from holdfast.graph import Cancelled, Completed, Execution, Fact, Failed, Graph, Started, Waiting
 from holdfast.human import ConsoleProvider
-from holdfast.kickoff import Asking, Budget, Kickoff, Moment
-from holdfast.ports import HumanRequest, Usage
+from holdfast.kickoff import Asking, Budget, Kickoff, Meter, Moment, check_inputs
+from holdfast.ports import HumanRequest
 from holdfast.runs import Run
 
 if TYPE_CHECKING:
@@ -59,8 +62,8 @@ class CrewProgram:
         task = self._crew.tasks[place]
         context = before
         if task.context is not None:
-            wanted = [key for key, one in zip(self._keys, self._crew.tasks, strict=True) if one in task.context]
-            context = [self._outputs[key] for key in wanted]
+            places = {id(one): key for key, one in zip(self._keys, self._crew.tasks, strict=True)}
+            context = [self._outputs[places[id(one)]] for one in task.context]
         output = await self._doing.do(task, before[-1] if before else None, context)
         self._outputs[execution.step] = output
         return output
@@ -134,6 +137,7 @@ class CrewFront:
         kickoff = self._kickoff
         assert kickoff is not None
         crew = self.entity
+        supply_secrets(crew.all_tools(), run, self.checkpoint)
         inputs = kickoff.cell.current().get("inputs") or {}
         doing = Doing(run, crew, inputs, asking, crew.human or ConsoleProvider())
         return CrewProgram(crew, self.graph, doing, kickoff.recorded())
@@ -143,21 +147,33 @@ class CrewFront:
         form = self._form_of(step)
         if form is None or output.pydantic is None or isinstance(output.pydantic, form):
             return output
-        return msgspec.structs.replace(output, pydantic=form.model_validate(output.pydantic))
+        return msgspec.structs.replace(
+            output, pydantic=form.model_validate(output.pydantic, by_alias=False, by_name=True)
+        )
 
     def _form_of(self, step: str) -> Any:
         found = dict(zip(task_keys(self.entity.tasks), self.entity.tasks, strict=True)).get(step)
         return found.output_pydantic if found is not None else None
 
     def stored(self, config: CheckpointConfig) -> dict[str, Any]:
-        return {"crew": dump_crew(self.entity)} if config.self_contained else {}
+        return dump_crew(self.entity) if config.self_contained else {}
 
-    def outcome(self, results: Mapping[str, Any], last: Any) -> CrewOutput:
+    def outcome(self, results: Mapping[str, Any], last: Any, meter: Meter) -> CrewOutput:
         outputs = {key.rpartition("#")[0]: output for key, output in results.items()}
         ordered = tuple(outputs[key] for key in task_keys(self.entity.tasks) if key in outputs)
         final = next((one for one in reversed(ordered) if not one.is_skipped), TaskOutput(""))
-        usage = sum((one.usage for one in ordered), Usage())
-        return CrewOutput(final.raw, final.pydantic, final.json_dict, ordered, usage)
+        return CrewOutput(final.raw, final.pydantic, final.json_dict, ordered, meter.used, meter.by_agent)
+
+    def check_inputs(self, restored: Restored, inputs: Mapping[str, Any]) -> None:
+        check_inputs(restored, inputs)
+
+    def reach(self, used: Mapping[str, AgentUse]) -> None:
+        assert self._kickoff is not None
+        inputs = self._kickoff.cell.current().get("inputs") or {}
+        crew = self.entity
+        at_work = [(agent, agent.tools) for agent in crew.everybody]
+        at_work += [(crew.who_does(task)[0], task.tools) for task in crew.tasks if task.tools is not None]
+        reach_uses(at_work, used, lambda role: fill(role, inputs))
 
     def saver(self, run: Run) -> None:
         return None

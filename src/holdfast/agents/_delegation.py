@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from holdfast.agents._agent import Agent
+from holdfast.agents._plan import distinct
 from holdfast.agents._prompts import task_prompt
 from holdfast.tools import BaseTool
 
@@ -20,16 +21,17 @@ class _CoworkerTool(BaseTool):
 
     not_stored: ClassVar[str] = "it belongs to a crew, which makes it again"
 
-    coworkers: list[Agent] = Field(repr=False)
+    coworkers: dict[str, Agent] = Field(repr=False)
+    """By what they are called: their role, numbered if several have it."""
     ask: Any = Field(repr=False)
 
     def find(self, name: str) -> Agent:
         """The co-worker with a role. Raises ValueError that says which there are."""
         wanted = name.strip().strip("\"'").casefold()
-        for agent in self.coworkers:
-            if agent.role.strip().casefold() == wanted:
+        for called, agent in self.coworkers.items():
+            if called.strip().casefold() == wanted:
                 return agent
-        known = ", ".join(agent.role for agent in self.coworkers)
+        known = ", ".join(self.coworkers)
         raise ValueError(f"there is no co-worker {name!r}; there are: {known}")
 
 
@@ -61,12 +63,13 @@ def coworker_tools(coworkers: Sequence[Agent], ask: AskAgent) -> list[BaseTool]:
     """The tools of an agent with these co-workers; none if it has none."""
     if not coworkers:
         return []
-    who = "; ".join(f"{agent.role}: {agent.goal}" if agent.goal else agent.role for agent in coworkers)
+    called = dict(zip(distinct(agent.role for agent in coworkers), coworkers, strict=True))
+    who = "; ".join(f"{name}: {agent.goal}" if agent.goal else name for name, agent in called.items())
     kinds = (DelegateWorkTool, AskQuestionTool)
     return [
         kind(
             description=f"{kind.model_fields['description'].default} Co-workers: {who}",
-            coworkers=list(coworkers),
+            coworkers=called,
             ask=ask,
         )
         for kind in kinds

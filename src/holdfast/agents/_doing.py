@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
+from pydantic import BaseModel
 
 from holdfast.agents._agent import Agent
 from holdfast.agents._delegation import coworker_tools
 from holdfast.agents._filling import fill
+from holdfast.agents._forms import read_form
 from holdfast.agents._outputs import AgentOutput, TaskOutput
 from holdfast.agents._prompts import refused_prompt, revised_prompt, task_prompt
 from holdfast.agents._task import Task
@@ -69,11 +71,9 @@ class Doing:
     async def _work(self, task: Task, prompt: str, used: Usage) -> TaskOutput:
         agent, coworkers = self._crew.who_does(task)
         said = await self._ask(agent, prompt, task, coworkers)
-        form = said.pydantic
         return TaskOutput(
             said.raw,
-            pydantic=form if task.output_pydantic else None,
-            json_dict=form.model_dump(mode="json") if task.output_json else None,
+            **in_form(task, said.pydantic),
             name=task.name,
             description=self._fill(task.description),
             agent_role=said.agent_role,
@@ -89,9 +89,10 @@ class Doing:
         form = task.form if task is not None else None
         tools: list[BaseTool] = coworker_tools(coworkers, self._delegate)
         work = filled.work(filled.first_messages(prompt, form), form=form, more_tools=tools)
+        work = replace(work, limits=work.limits or self._crew.limits)
         if task is not None and task.tools is not None:
             work = replace(work, tools=(*task.tools, *tools))
-        front = AgentFront(filled, agent.resolve_llm(self._crew.limits), work)
+        front = AgentFront(filled, agent.resolve_llm(), work)
         return cast(AgentOutput, await agent.starter.astart(front, front.inputs, None, streamed=False))
 
     async def _delegate(self, agent: Agent, prompt: str) -> str:
@@ -118,22 +119,26 @@ class Doing:
             name = getattr(judge, "__name__", type(judge).__name__)
             self._run.tell(LLMGuardrailStartedEvent, guardrail=name, retry_count=retries)
             try:
-                passed, value = await self._call(judge, output)
+                passed, value = await self._ask_judge(name, judge, output)
+                replaced = _replaced(task, output, value) if passed else output
             except Exception as error:
                 told = {"error": str(error), "error_type": type(error).__name__}
                 self._run.tell(LLMGuardrailFailedEvent, guardrail=name, retry_count=retries, **told)
                 raise
             why = "" if passed else str(value)
-            self._run.tell(
-                LLMGuardrailCompletedEvent, guardrail=name, success=bool(passed), error=why, retry_count=retries
-            )
+            self._run.tell(LLMGuardrailCompletedEvent, guardrail=name, success=passed, error=why, retry_count=retries)
             if not passed:
                 return output, value
-            if isinstance(value, TaskOutput):
-                output = value
-            elif isinstance(value, str):
-                output = replace(output, raw=value)
+            output = replaced
         return output, None
+
+    async def _ask_judge(self, name: str, judge: Any, output: TaskOutput) -> tuple[bool, Any]:
+        verdict = await self._call(judge, output)
+        if not (isinstance(verdict, tuple) and len(verdict) == 2 and isinstance(verdict[0], bool)):
+            raise GuardrailError(
+                f"guardrail {name} must return (True, output) or (False, why it is refused), and returned {verdict!r}"
+            )
+        return verdict
 
     async def _revised(self, task: Task, prompt: str, output: TaskOutput) -> TaskOutput:
         """The output as a person lets it pass."""
@@ -144,7 +149,7 @@ class Doing:
             if answer is None or answer.strip().rstrip(".!").casefold() in ACCEPTED:
                 return output
             again = f"{prompt}\n\n{revised_prompt(output.raw, answer)}"
-            output = await self._judged(task, prompt, await self._work(task, again, output.usage))
+            output = await self._judged(task, again, await self._work(task, again, output.usage))
 
     # -- helpers -----------------------------------------------------------------------------------------------------
 
@@ -159,6 +164,30 @@ class Doing:
         await done_here(thread)
         given = thread.result()
         return await given if inspect.isawaitable(given) else given
+
+
+def _replaced(task: Task, output: TaskOutput, value: Any) -> TaskOutput:
+    """The output, or what a guardrail puts in its place. Raises GuardrailError if that has not the form of the task."""
+    if isinstance(value, TaskOutput):
+        return value
+    if isinstance(value, BaseModel):
+        value = value.model_dump_json()
+    if not isinstance(value, str) or value == output.raw:
+        return output
+    try:
+        return replace(output, raw=value, **in_form(task, read_form(value, task.form) if task.form else None))
+    except ValueError as error:
+        raise GuardrailError(
+            f"a guardrail of task {task.title!r} returned an output that is not in its form: {error}"
+        ) from error
+
+
+def in_form(task: Task, form: BaseModel | None) -> dict[str, Any]:
+    """The fields of an output for an answer in the task's form."""
+    return {
+        "pydantic": form if task.output_pydantic is not None else None,
+        "json_dict": form.model_dump(mode="json") if form is not None and task.output_json is not None else None,
+    }
 
 
 def _write(path: Path, text: str) -> None:

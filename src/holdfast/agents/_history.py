@@ -97,13 +97,15 @@ class History:
 
     def _exchanges(self) -> list[list[Message]]:
         """What was said in each turn that has an answer: by the model, by its tools, and to it."""
-        tools = _numbered(self._results, "act")
+        place = 0
         found: list[list[Message]] = []
         for turn in self.turns:
             if turn.overflowed:
                 continue
             said: list[Message] = [turn.message]
-            said += [next(tools) for _ in turn.message.tool_calls]
+            calls = range(place + 1, place + 1 + len(turn.message.tool_calls))
+            said += [self._results[f"act#{call}"] for call in calls if f"act#{call}" in self._results]
+            place += len(calls)
             if turn.follow_up:
                 said.append(UserMessage(turn.follow_up))
             found.append(said)

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.agents._calls import ModelCall, with_given_key
+from holdfast.agents._calls import ModelCall
 from holdfast.agents._forms import read_form
 from holdfast.agents._history import Condensed, History, Turn, transcript
 from holdfast.agents._prompts import EMPTY, LAST_TURN, LEFT_OUT, SUMMARISE, misfit_prompt
-from holdfast.checkpoints import RunLog
 from holdfast.context import Subject
 from holdfast.errors import AgentError, AnswerPendingError, ContextLengthError
 from holdfast.events._base import BaseEvent
@@ -107,7 +106,7 @@ class AgentProgram:
         self._run = run
         self._work = work
         self._model = model
-        self._ask = ModelCall(run, model)
+        self._ask = ModelCall(run, model, work.limits)
         self._tools = Toolbox(work.tools)
         self._specs = self._tools.specs
         self._host = ToolHost(
@@ -116,8 +115,8 @@ class AgentProgram:
         self.history = History(first, recorded)
         self._used: dict[str, ToolResult] = {}
         """What tools gave, until it is told."""
-        if isinstance(run.journal, RunLog):
-            with_given_key(run, model, run.journal.answers)
+        self._answered: Usage | None = None
+        """What the answer used that the model call under way got, until it is told whether it counts."""
 
     # -- what the scheduler calls ------------------------------------------------------------------------------------
 
@@ -150,30 +149,36 @@ class AgentProgram:
     # -- think -------------------------------------------------------------------------------------------------------
 
     async def _think(self, execution: Execution) -> Turn:
-        is_last = len(self.history.turns) >= self._work.max_turns
         messages = self.history.messages()
-        if is_last:
+        if self._is_last_turn:
             messages.append(UserMessage(LAST_TURN))
-        specs = [] if is_last else self._specs
+        specs = [] if self._is_last_turn else self._specs
         try:
             reply = await self._ask.ask(self._call_id(execution), messages, specs, self._work.settings)
         except ContextLengthError:
             if not self._can_shorten(execution):
                 raise
             return Turn(AssistantMessage(), Usage(), overflowed=True)
+        self._answered = reply.usage
         turn = Turn(**msgspec.structs.asdict(reply))
-        if is_last and turn.message.tool_calls:
+        if self._is_last_turn and turn.message.tool_calls:
             raise AgentError(
                 f"{self._work.name} asked for tools in its last turn, its {self._work.max_turns}th; raise max_iter, or give "
                 f"it a smaller task"
             )
         return self._judged(turn)
 
+    @property
+    def _is_last_turn(self) -> bool:
+        return len(self.history.turns) + 1 >= self._work.max_turns
+
     def _judged(self, turn: Turn) -> Turn:
         """The turn, with what the model is told if its answer cannot count. Raises AgentError if that went on too long."""
         why = self._misfit(turn)
         if not why:
             return turn
+        if self._is_last_turn:
+            raise AgentError(f"the answer of {self._work.name} in its last turn cannot count: {why}; raise max_iter")
         earlier = self.history.turns[1 - GIVEN_UP_AFTER :]
         if len(earlier) == GIVEN_UP_AFTER - 1 and all(one.follow_up for one in earlier):
             raise AgentError(f"{self._work.name} gave {GIVEN_UP_AFTER} answers in a row that cannot count: {why}")
@@ -242,9 +247,10 @@ class AgentProgram:
         self, fact: Fact, result: Any, error: BaseException | None
     ) -> tuple[type[BaseEvent], dict[str, Any]]:
         if isinstance(fact, Waiting):
-            return LLMCallPausedEvent, {"message": _question(error)}
+            return LLMCallPausedEvent, _question(error)
         about: dict[str, Any] = {"call_id": f"{self._run.id}/{fact.step}#{fact.number}", "model": self._model.name}  # type: ignore[union-attr]
         if isinstance(fact, Started):
+            self._answered = None
             said = self.history.messages()
             told = dump_messages(self.history.unsaid())
             names = [spec.name for spec in self._specs]
@@ -252,7 +258,8 @@ class AgentProgram:
         if isinstance(fact, Completed):
             return LLMCallCompletedEvent, about | _told_reply(fact, result)
         if isinstance(fact, Failed):
-            return LLMCallFailedEvent, about | {"error": str(error), "error_type": type(error).__name__}
+            about |= {"error": str(error), "error_type": type(error).__name__}
+            return LLMCallFailedEvent, about | _told_usage(self._answered)
         return LLMCallCancelledEvent, about | {"reason": self._run.end_reason}
 
     def _tool_event(
@@ -266,7 +273,7 @@ class AgentProgram:
                 "tool_args": _read(call.arguments),
             }
         if isinstance(fact, Waiting):
-            return ToolUsagePausedEvent, {"message": _question(error)}
+            return ToolUsagePausedEvent, {"message": _question(error)["message"]}
         if isinstance(fact, Failed):  # not what a tool did wrong: that is a result. No fact, so it is done again
             told = {"error": str(error), "error_type": type(error).__name__}
             return ToolUsageErrorEvent, {"step": "", "tool_name": "", **told}
@@ -274,7 +281,12 @@ class AgentProgram:
             return ToolUsageCancelledEvent, {"tool_name": "", "reason": self._run.end_reason}
         said: ToolMessage = result
         used = self._used.pop(f"{fact.step}#{fact.number}", ToolResult(said.name, said.text))
-        about: dict[str, Any] = {"tool_name": said.name, "call_id": said.call_id, "tool_args": used.arguments}
+        about: dict[str, Any] = {
+            "tool_name": said.name,
+            "call_id": said.call_id,
+            "tool_args": used.arguments,
+            "use": used.use,
+        }
         if said.is_error:
             return ToolUsageErrorEvent, about | {"error": said.text, "error_type": used.error_type}
         about |= {"text": said.text, "output": used.output, "from_cache": used.from_cache}
@@ -287,7 +299,11 @@ class AgentProgram:
 def _told_reply(fact: Completed, result: Any) -> dict[str, Any]:
     told: dict[str, Any] = {"response": result, "route": fact.route, "items": fact.items}
     finish = result.finish if isinstance(result, Turn) else ""
-    return told | {"finish_reason": finish, "usage": result.usage.tokens(), "cost_usd": result.usage.cost_usd}
+    return told | {"finish_reason": finish} | _told_usage(result.usage)
+
+
+def _told_usage(usage: Usage | None) -> dict[str, Any]:
+    return {"usage": usage.tokens(), "cost_usd": usage.cost_usd} if usage is not None else {}
 
 
 def _read(arguments: str) -> dict[str, Any]:
@@ -299,6 +315,7 @@ def _read(arguments: str) -> dict[str, Any]:
     return read if isinstance(read, dict) else {"?": arguments}
 
 
-def _question(error: BaseException | None) -> str:
+def _question(error: BaseException | None) -> dict[str, str]:
+    """What is waited for: the first question, and its id."""
     requests: Any = error.requests if isinstance(error, AnswerPendingError) else ()
-    return str(requests[0].message) if requests else ""
+    return {"request_id": requests[0].id, "message": requests[0].message} if requests else {"message": ""}

@@ -20,6 +20,7 @@ class AgentOutput(Struct, frozen=True):
     turns: int = 0
     """how often the model was asked"""
     usage: Usage = Usage()
+    """of its own model calls, and of those in runs that its tools started"""
 
     def __str__(self) -> str:
         return self.raw
@@ -39,6 +40,7 @@ class TaskOutput(Struct, frozen=True):
     is_skipped: bool = False
     """whether its condition kept it from being done"""
     usage: Usage = Usage()
+    """of everybody who worked on it, also for outputs that were refused"""
 
     def __str__(self) -> str:
         return self.raw
@@ -53,6 +55,8 @@ class CrewOutput(Struct, frozen=True):
     tasks_output: tuple[TaskOutput, ...] = ()
     """of every task, in the order of the tasks"""
     usage: Usage = Usage()
+    usage_by_agent: dict[str, Usage] = {}
+    """of each agent's own model calls, by its role"""
 
     def __str__(self) -> str:
         return self.raw

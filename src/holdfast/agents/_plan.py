@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.agents._task import Task
 from holdfast.errors import UsageError
@@ -12,13 +12,17 @@ from holdfast.graph import AllOf, Condition, Graph, Node, Source
 
 def task_keys(tasks: Sequence[Task]) -> list[str]:
     """A name for each task that is the same in every process: its own, or its place."""
-    wanted = [task.name or f"task {place}" for place, task in enumerate(tasks, 1)]
+    return distinct(task.name or f"task {place}" for place, task in enumerate(tasks, 1))
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names, numbered where one comes again."""
     seen: Counter[str] = Counter()
-    keys = []
-    for name in wanted:
+    found = []
+    for name in names:
         seen[name] += 1
-        keys.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return keys
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found
 
 
 def crew_graph(name: str, tasks: Sequence[Task]) -> Graph:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from pydantic import ValidationError
 
 from holdfast.agents._agent import Agent
-from holdfast.agents._stored import dump_agent, load_agent
+from holdfast.agents._stored import Shelf, dump_agent, dump_kind, load_agent, load_kind
 from holdfast.agents._task import Task
 from holdfast.errors import StorageError
-from holdfast.kickoff import Budget
-from holdfast.models import Model, dump_model, load_model
+from holdfast.kickoff import Budget, Secrets, from_environment
 from holdfast.serde import to_plain
-from holdfast.tools import dump_class, dump_reference, dump_tool, load_class, load_function, load_tool
+from holdfast.tools import dump_class, dump_reference, load_class, load_function
 
 if TYPE_CHECKING:
     from holdfast.agents._crew import Crew
@@ -29,21 +29,24 @@ _TASK_FUNCTIONS = ("guardrail", "condition", "callback")
 
 def dump_crew(crew: Crew) -> dict[str, Any]:
     """A crew as plain data. Raises NotStorableError, naming the place, for what has no stored form."""
-    manager = crew.manager_agent
-    return {
-        "fields": {"id": crew.id, "name": crew.name, "process": crew.process.value},
-        "agents": [dump_agent(agent, f"$.agents[{place}]") for place, agent in enumerate(crew.agents)],
-        "tasks": [_dump_task(crew, task, f"$.tasks[{place}]") for place, task in enumerate(crew.tasks)],
-        "manager_llm": dump_model(crew.manager_llm) if isinstance(crew.manager_llm, Model) else crew.manager_llm,
-        "manager_agent": dump_agent(manager, "$.manager_agent") if manager is not None else None,
+    manager, shelf = crew.manager_agent, Shelf()
+    stored = {
+        "fields": {"id": crew.id, "name": crew.name, "process": crew.process.value, "stream": crew.stream},
+        "kind": dump_kind(crew, "$"),
+        "agents": [dump_agent(agent, f"$.agents[{place}]", shelf) for place, agent in enumerate(crew.agents)],
+        "tasks": [_dump_task(crew, task, f"$.tasks[{place}]", shelf) for place, task in enumerate(crew.tasks)],
+        "manager_llm": shelf.put_model(crew.manager_llm, "$.manager_llm"),
+        "manager_agent": dump_agent(manager, "$.manager_agent", shelf) if manager is not None else None,
         "task_callback": _dump_function(crew.task_callback, "$.task_callback"),
         "budget": to_plain(crew.budget),
     }
+    return {"crew": stored, "shared": shelf.stored()}
 
 
-def _dump_task(crew: Crew, task: Task, path: str) -> dict[str, Any]:
+def _dump_task(crew: Crew, task: Task, path: str, shelf: Shelf) -> dict[str, Any]:
     return {
         "fields": {name: getattr(task, name) for name in _TASK_PLAIN},
+        "kind": dump_kind(task, path),
         "classes": {
             name: dump_class(cls, f"{path}.{name}") if (cls := getattr(task, name)) is not None else None
             for name in _TASK_CLASSES
@@ -52,9 +55,7 @@ def _dump_task(crew: Crew, task: Task, path: str) -> dict[str, Any]:
         "guardrails": [_dump_function(one, f"{path}.guardrails[{place}]") for place, one in enumerate(task.guardrails)],
         "agent": _place(crew.agents, task.agent) if task.agent is not None else None,
         "context": [_place(crew.tasks, one) for one in task.context] if task.context is not None else None,
-        "tools": [dump_tool(tool, f"{path}.tools[{place}]") for place, tool in enumerate(task.tools)]
-        if task.tools is not None
-        else None,
+        "tools": shelf.put_tools(task.tools, f"{path}.tools") if task.tools is not None else None,
     }
 
 
@@ -70,37 +71,49 @@ def _load_function(reference: str | None) -> Any:
     return load_function(reference) if reference is not None else None
 
 
-def load_crew(stored: dict[str, Any], kind: type[C], **options: Any) -> C:
+def load_crew(stored: dict[str, Any], base: type[C], **options: Any) -> C:
     """The crew that `dump_crew` described; its tasks have its own agents. Raises StorageError."""
     try:
-        agents = [load_agent(agent, Agent, runtime=options.get("runtime")) for agent in stored["agents"]]
-        tasks: list[Task] = []
-        for told in stored["tasks"]:
-            tasks.append(_load_task(told, agents, tasks))
-        manager = stored["manager_agent"]
-        llm = stored["manager_llm"]
-        return kind(
-            **stored["fields"],
-            agents=agents,
-            tasks=tasks,
-            manager_llm=load_model(llm) if isinstance(llm, dict) else llm,
-            manager_agent=load_agent(manager, Agent, runtime=options.get("runtime")) if manager is not None else None,
-            task_callback=_load_function(stored["task_callback"]),
-            budget=msgspec.convert(stored["budget"], Budget | None),
-            **options,
-        )
-    except (KeyError, IndexError, msgspec.ValidationError) as error:
-        raise StorageError(f"this is not a stored crew: {error!r}") from error
+        return _load_crew(stored["crew"], base, Shelf.load(stored["shared"], _secrets(options)), options)
+    except (KeyError, IndexError, msgspec.ValidationError, ValidationError) as error:
+        raise StorageError(f"this stored crew cannot be made again: {error}") from error
 
 
-def _load_task(told: dict[str, Any], agents: Sequence[Agent], before: Sequence[Task]) -> Task:
+def _secrets(options: dict[str, Any]) -> Secrets:
+    return options["checkpoint"].secrets or from_environment
+
+
+def _load_crew(stored: dict[str, Any], base: type[C], shelf: Shelf, options: dict[str, Any]) -> C:
+    runtime = options["runtime"]
+    agents = [load_agent(agent, Agent, shelf, runtime=runtime) for agent in stored["agents"]]
+    tasks: list[Task] = []
+    for told in stored["tasks"]:
+        tasks.append(_load_task(told, agents, tasks, shelf))
+    manager = stored["manager_agent"]
+    kind, more = load_kind(stored["kind"], base)
+    return kind(
+        **stored["fields"],
+        **more,
+        agents=agents,
+        tasks=tasks,
+        manager_llm=shelf.model(stored["manager_llm"]),
+        manager_agent=load_agent(manager, Agent, shelf, runtime=runtime) if manager is not None else None,
+        task_callback=_load_function(stored["task_callback"]),
+        budget=msgspec.convert(stored["budget"], Budget | None),
+        **options,
+    )
+
+
+def _load_task(told: dict[str, Any], agents: Sequence[Agent], before: Sequence[Task], shelf: Shelf) -> Task:
     found: dict[str, Any] = dict(told["fields"])
     found |= {name: load_class(cls) if cls is not None else None for name, cls in told["classes"].items()}
     found |= {name: _load_function(reference) for name, reference in told["functions"].items()}
-    return Task(
+    kind, more = load_kind(told["kind"], Task)
+    return kind(
         **found,
+        **more,
         guardrails=[_load_function(one) for one in told["guardrails"]],
         agent=agents[told["agent"]] if told["agent"] is not None else None,
         context=[before[place] for place in told["context"]] if told["context"] is not None else None,
-        tools=[load_tool(tool) for tool in told["tools"]] if told["tools"] is not None else None,
+        tools=[shelf.tools[place] for place in told["tools"]] if told["tools"] is not None else None,
     )

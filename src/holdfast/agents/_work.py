@@ -13,8 +13,11 @@ from holdfast.agents._forms import read_form
 from holdfast.agents._history import Condensed, History, Policy, Turn
 from holdfast.agents._loop import GRAPH, AgentProgram
 from holdfast.agents._outputs import AgentOutput
-from holdfast.agents._stored import dump_agent
-from holdfast.checkpoints import CheckpointConfig
+from holdfast.agents._secrets import supply_secrets
+from holdfast.agents._stored import Shelf, dump_agent
+from holdfast.agents._uses import reach_uses
+from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
+from holdfast.errors import StorageError, UsageError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.agent import (
     AgentExecutionCancelledEvent,
@@ -24,9 +27,9 @@ from holdfast.events.families.agent import (
     AgentExecutionStartedEvent,
 )
 from holdfast.graph import Graph
-from holdfast.kickoff import Asking, Budget, Kickoff, Moment
-from holdfast.models import Message, Model, ModelSettings, ToolMessage, dump_messages, load_messages
-from holdfast.ports import HumanRequest, Usage
+from holdfast.kickoff import Asking, Budget, Kickoff, Meter, Moment
+from holdfast.models import Message, Model, ModelSettings, RequestLimits, ToolMessage, dump_messages, load_messages
+from holdfast.ports import HumanRequest
 from holdfast.runs import Run
 from holdfast.tools import BaseTool, dump_class
 
@@ -46,6 +49,7 @@ class Work(Struct, frozen=True, kw_only=True):
     settings: ModelSettings = ModelSettings()
     max_turns: int = 25
     on_overflow: Policy = "summarise"
+    limits: RequestLimits | None = None
 
 
 class AgentFront:
@@ -88,6 +92,7 @@ class AgentFront:
     def program(self, run: Run, asking: Asking, done: Mapping[str, Any]) -> AgentProgram:
         kickoff = self._kickoff
         assert kickoff is not None
+        supply_secrets(self._work.tools, run, self.checkpoint)
         place = run.place
         subject = msgspec.structs.replace(place.subject, agent_id=self.entity.id, agent_role=self.entity.role)
         run.place = msgspec.structs.replace(place, subject=subject)
@@ -101,19 +106,35 @@ class AgentFront:
     def stored(self, config: CheckpointConfig) -> dict[str, Any]:
         if not config.self_contained:
             return {}
-        form = self._work.form
-        return {"agent": dump_agent(self.entity), "form": dump_class(form, "$.response_format") if form else None}
+        form, shelf = self._work.form, Shelf()
+        agent = dump_agent(self.entity, "$", shelf)
+        return {
+            "agent": agent,
+            "shared": shelf.stored(),
+            "form": dump_class(form, "$.response_format") if form else None,
+        }
 
     @property
     def is_apart(self) -> bool:
         return self.entity.checkpoint is False
 
-    def outcome(self, results: Mapping[str, Any], last: Any) -> AgentOutput:
+    def outcome(self, results: Mapping[str, Any], last: Any, meter: Meter) -> AgentOutput:
         turns = History((), results).turns
         raw = turns[-1].text
         form = self._work.form
-        usage = sum((result.usage for result in results.values() if isinstance(result, Turn | Condensed)), Usage())
-        return AgentOutput(raw, read_form(raw, form) if form else None, self.entity.role, len(turns), usage)
+        return AgentOutput(raw, read_form(raw, form) if form else None, self.entity.role, len(turns), meter.used)
+
+    def check_inputs(self, restored: Restored, inputs: Mapping[str, Any]) -> None:
+        if restored.is_begun and inputs:
+            raise UsageError("a run that is taken up has its prompt already: kickoff(from_checkpoint=…) alone")
+        if not restored.is_begun and not inputs:
+            raise StorageError(
+                f"run {restored.info.root_run_id} was killed before its prompt was written down: give it again, "
+                f"kickoff(prompt, from_checkpoint=…)"
+            )
+
+    def reach(self, used: Mapping[str, AgentUse]) -> None:
+        reach_uses([(self.entity, self._work.tools)], used)
 
     def saver(self, run: Run) -> None:
         return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.checkpoints._config import CheckpointConfig
 from holdfast.checkpoints._definition import Definition
 from holdfast.checkpoints._facts import STEP_EVENTS, failed_outputs
-from holdfast.checkpoints._fold import Asked, Fold, Progress
+from holdfast.checkpoints._fold import AgentUse, Asked, Fold, Progress
 from holdfast.checkpoints._log import HOLD_US, RunLog
 from holdfast.checkpoints._loose import LooseLog
 from holdfast.checkpoints._open import Journalling
@@ -97,6 +97,7 @@ _WHERE = {
 __all__ = [
     "HOLD_US",
     "STEP_EVENTS",
+    "AgentUse",
     "Asked",
     "Change",
     "CheckpointConfig",

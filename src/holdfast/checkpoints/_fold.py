@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -12,14 +13,16 @@ from holdfast.checkpoints._rows import event_of
 from holdfast.deltas import Delta, apply, decode_plain, encode_plain
 from holdfast.errors import StorageError
 from holdfast.events._base import BaseEvent
+from holdfast.events.families.checkpoint import CheckpointRestoredEvent
 from holdfast.events.families.flow import FlowInputReceivedEvent, FlowInputRequestedEvent
 from holdfast.events.families.human import (
     HumanFeedbackReceivedEvent,
     HumanFeedbackRequestedEvent,
     HumanRequestTimedOutEvent,
 )
-from holdfast.events.families.llm import LLMCallCompletedEvent
+from holdfast.events.families.llm import LLMCallCompletedEvent, LLMCallFailedEvent, LLMCallPausedEvent
 from holdfast.events.families.state import StateConflictEvent
+from holdfast.events.families.tool import ToolUsageErrorEvent, ToolUsageFinishedEvent
 from holdfast.graph import (
     Completed,
     Fact,
@@ -43,6 +46,15 @@ class Asked(Struct, frozen=True):
     event_id: str
     event: dict[str, Any]
     """the event that told of it, plain"""
+
+
+class AgentUse(Struct):
+    """What one agent has used in a tree."""
+
+    role: str = ""
+    usage: Usage = Usage()
+    tools: dict[str, int] = {}
+    """how often each of its tools was used, by whomever, when it last used it"""
 
 
 class Progress(Struct):
@@ -71,6 +83,12 @@ class Progress(Struct):
     """the run whose step started it; empty for the root"""
     usage: Usage = Usage()
     """of all model calls in it and in the runs inside it"""
+    agents: dict[str, AgentUse] = {}
+    """what each agent used in it, by id"""
+
+    def use_of(self, event: BaseEvent) -> AgentUse:
+        """What the agent has used that an event tells of."""
+        return self.agents.setdefault(event.agent_id or "", AgentUse(event.agent_role or ""))
 
 
 class Fold:
@@ -94,8 +112,12 @@ class Fold:
         self.last_event_id, self.seq = row.event_id, row.seq
         if isinstance(event, Opener) and row.run_id not in self.runs:
             self._admit(row.run_id, event)
-        if isinstance(event, LLMCallCompletedEvent):
+        if isinstance(event, LLMCallCompletedEvent | LLMCallFailedEvent) and event.usage:
             self._count(row.run_id, event)
+        elif isinstance(event, ToolUsageFinishedEvent | ToolUsageErrorEvent) and event.use:
+            for around in self._around(row.run_id):
+                tools = around.use_of(event).tools
+                tools[event.tool_name] = max(event.use, tools.get(event.tool_name, 0))
         run = self.runs.get(row.run_id)
         if run is None:  # inside a step that has completed, or nothing that could be taken up again
             return
@@ -107,14 +129,20 @@ class Fold:
             run.standing = evolve(run.graph, run.standing, fact)
         self._note(run, event, fact)
 
-    def _count(self, run_id: str, event: LLMCallCompletedEvent) -> None:
+    def _count(self, run_id: str, event: LLMCallCompletedEvent | LLMCallFailedEvent) -> None:
         """What a call used counts for its run and for every run around it."""
         used = Usage.of_event(event.usage, event.cost_usd)
+        for run in self._around(run_id):
+            run.usage += used
+            run.use_of(event).usage += used
+
+    def _around(self, run_id: str) -> Iterator[Progress]:
+        """A run and the runs around it."""
         run = self.runs.get(run_id, self.root)
-        run.usage += used
+        yield run
         while run.parent:
             run = self.runs[run.parent]
-            run.usage += used
+            yield run
 
     def _admit(self, run_id: str, event: Opener) -> None:
         """Follow a run that a step of a followed run has started."""
@@ -145,6 +173,13 @@ class Fold:
             self._answer(run, event.request_id, event.response)
         elif isinstance(event, HumanRequestTimedOutEvent):
             self._answer(run, event.request_id, None)
+        elif isinstance(event, LLMCallPausedEvent) and event.request_id:
+            secret = {"type": event.type, "message": event.message}
+            self.root.asked[event.request_id] = Asked(event.event_id, secret)
+        elif (
+            isinstance(event, CheckpointRestoredEvent) and run is self.root
+        ):  # keys that are still missing are told of again
+            run.asked = {known: one for known, one in run.asked.items() if one.event["type"] != "llm_call_paused"}
         elif isinstance(event, StateConflictEvent):
             run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
         elif isinstance(event, Finisher) and event.started_event_id in (None, "", run.opened_by):
@@ -204,7 +239,7 @@ def step_of(request_id: str) -> str:
 
 def _plain_progress(run: Progress) -> dict[str, Any]:
     asked = {request_id: msgspec.structs.asdict(one) for request_id, one in run.asked.items()}
-    structural = {name: msgspec.to_builtins(getattr(run, name)) for name in ("graph", "standing", "usage")}
+    structural = {name: msgspec.to_builtins(getattr(run, name)) for name in ("graph", "standing", "usage", "agents")}
     return msgspec.structs.asdict(run) | structural | {"asked": asked}
 
 
@@ -212,5 +247,6 @@ def _progress_of(told: dict[str, Any], graph: Graph | None) -> Progress:
     told["graph"] = graph or msgspec.convert(told["graph"], Graph)
     told["standing"] = msgspec.convert(told["standing"], GraphState)
     told["usage"] = msgspec.convert(told.get("usage", {}), Usage)
+    told["agents"] = msgspec.convert(told.get("agents", {}), dict[str, AgentUse])
     told["asked"] = {request_id: Asked(**one) for request_id, one in told["asked"].items()}
     return Progress(**told)

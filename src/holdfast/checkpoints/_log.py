@@ -106,7 +106,7 @@ class RunLog(RecordedTree):
             self._seq += 1
             self._size += size
             self._rows.append(row)
-            if row.type in self._triggers and row.run_id == self.session.root_run_id:
+            if row.type in self._triggers or "*" in self._triggers:
                 self._mark(row, row.type)
 
     def _small(self, delta: bytes | None) -> bytes | None:

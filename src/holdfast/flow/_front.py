@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 import msgspec
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
-from holdfast.checkpoints import CheckpointConfig
+from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.flow import (
     FlowCancelledEvent,
@@ -22,7 +22,7 @@ from holdfast.flow._persist import Saving
 from holdfast.flow._program import FlowProgram
 from holdfast.graph import Graph
 from holdfast.human import HumanFeedbackResult
-from holdfast.kickoff import Asking, Budget, Kickoff, Moment
+from holdfast.kickoff import Asking, Budget, Kickoff, Meter, Moment, check_inputs
 from holdfast.ports import HumanRequest
 from holdfast.runs import Run
 
@@ -82,8 +82,14 @@ class FlowFront:
     def stored(self, config: CheckpointConfig) -> dict[str, Any]:
         return {}
 
-    def outcome(self, results: Mapping[str, Any], last: Any) -> Any:
+    def outcome(self, results: Mapping[str, Any], last: Any, meter: Meter) -> Any:
         return last
+
+    def check_inputs(self, restored: Restored, inputs: Mapping[str, Any]) -> None:
+        check_inputs(restored, inputs)
+
+    def reach(self, used: Mapping[str, AgentUse]) -> None:
+        """A flow's own methods use nothing."""
 
     def saver(self, run: Run) -> Saving | None:
         return Saving.begin(run, self.name, self._shape.persist)

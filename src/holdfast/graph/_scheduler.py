@@ -397,7 +397,9 @@ class Scheduler:
         if isinstance(ended, Complete):
             return self.results.get(ended.last) if ended.last is not None else None
         if isinstance(ended, Park):
-            raise AnswerPendingError(requests=tuple(one for found in self._unanswered for one in found.requests))
+            asked: Any = [one for found in self._unanswered for one in found.requests]
+            asked = {one.id: one for one in asked}  # steps may need the same answer
+            raise AnswerPendingError(requests=tuple(asked.values()))
         errors = [error for error in self.errors.values() if isinstance(error, Exception)]
         mine = [error for error in errors if _text(error) in ended.errors]
         if len(ended.errors) == 1 and len(mine) == 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from holdfast.checkpoints import Progress
 from holdfast.errors import BudgetExceededError
 from holdfast.ports import Usage
 from holdfast.runs import End, Run, RunStatus
@@ -41,10 +42,22 @@ class Budget(Struct, frozen=True, kw_only=True):
 class Meter:
     """What one run and the runs inside it have used."""
 
-    def __init__(self, name: str, budget: Budget | None, used: Usage) -> None:
+    def __init__(self, name: str, budget: Budget | None, before: Progress | None) -> None:
         self.name = name
         self.budget = budget
-        self.used = used
+        self.used = before.usage if before is not None else Usage()
+        self.by_agent: dict[str, Usage] = {}
+        """What each agent's own model calls used, by its role."""
+        for use in before.agents.values() if before is not None else ():
+            self._add(use.role, use.usage)
+
+    def count(self, role: str, used: Usage) -> None:
+        """Count what a model call of an agent used."""
+        self.used += used
+        self._add(role, used)
+
+    def _add(self, role: str, used: Usage) -> None:
+        self.by_agent[role] = self.by_agent.get(role, Usage()) + used
 
     def check(self) -> None:
         """Raises BudgetExceededError when nothing more may be used."""
@@ -71,7 +84,7 @@ def check_budgets(run: Run) -> None:
 def count_usage(run: Run, used: Usage) -> None:
     """Count what a model call used."""
     for meter in meters_of(run):
-        meter.used += used
+        meter.count(run.place.subject.agent_role or "", used)
 
 
 def watch_time(run: Run, meter: Meter) -> Future[Any] | None:

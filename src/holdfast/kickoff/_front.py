@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from holdfast.checkpoints import CheckpointConfig
+from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
 from holdfast.events._base import BaseEvent
 from holdfast.graph import Graph, Program
 from holdfast.graph._cell import SharedState
 from holdfast.kickoff._asking import Asking
-from holdfast.kickoff._budget import Budget
+from holdfast.kickoff._budget import Budget, Meter
 from holdfast.ports import HumanRequest
 from holdfast.runs import Run
 
@@ -104,8 +104,8 @@ class Front(Protocol):
         """Whether it is not written down even inside a run that is."""
         ...
 
-    def outcome(self, results: Mapping[str, Any], last: Any) -> Any:
-        """What a kickoff returns: made of the results by execution key, and of the one that came last."""
+    def outcome(self, results: Mapping[str, Any], last: Any, meter: Meter) -> Any:
+        """What a kickoff returns: made of the results by execution key, the one that came last, and what was used."""
         ...
 
     def saver(self, run: Run) -> Saver | None:
@@ -118,6 +118,14 @@ class Front(Protocol):
         `about` is `inputs` of the start, `result` of the finish, `error` of a failure, `reason` of a cancellation, and
         `request`, the first of them, of a pause. The start also gets what a run inside another needs to be taken up again.
         """
+        ...
+
+    def check_inputs(self, restored: Restored, inputs: Mapping[str, Any]) -> None:
+        """Whether a recorded run can be taken up with these inputs. Raises StorageError or UsageError that says which it needs."""
+        ...
+
+    def reach(self, used: Mapping[str, AgentUse]) -> None:
+        """What agents, by their ids, had used before the run was taken up again: their tools and models go on from there."""
         ...
 
     def begins(self, run_id: str, kickoff: Kickoff) -> None:

@@ -87,6 +87,7 @@ class Kickoff:
             if isinstance(result, HumanFeedbackResult)
         ]
         self.results = typed_results(self._front, restored.results)
+        self.usage = restored.fold.root.usage
         self._counts = lambda: dict(restored.graph.counts)
         self.run_id = restored.info.root_run_id
 
@@ -131,15 +132,16 @@ class Kickoff:
         self._front.begins("", self)
         self._front.ends("")
         self.usage = progress.usage
-        return self._front.outcome(results, results.get(progress.standing.last or ""))
+        meter = Meter(self._front.name, None, progress)
+        return self._front.outcome(results, results.get(progress.standing.last or ""), meter)
 
     # -- the body of the run, twice --------------------------------------------------------------------------------
 
     def run_blocking(self, run: Run) -> Any:
         try:
             scheduler = self._begin(run)
-        except AnswerPendingError as pending:  # for secrets
-            return self._put_down(run, pending)
+        except BaseException as error:
+            return self._not_begun(run, error)
         try:
             return self._finished(run, scheduler, scheduler.drive_from_thread())
         except BaseException as error:
@@ -150,14 +152,23 @@ class Kickoff:
     async def run_async(self, run: Run) -> Any:
         try:
             scheduler = self._begin(run)
-        except AnswerPendingError as pending:  # for secrets
-            return self._put_down(run, pending)
+        except BaseException as error:
+            return self._not_begun(run, error)
         try:
             return self._finished(run, scheduler, await scheduler.drive())
         except BaseException as error:
             return self._broken(run, error)
         finally:
             self._let_go(run, scheduler)
+
+    def _not_begun(self, run: Run, error: BaseException) -> Any:
+        """Nothing was driven: it waits for secrets, or cannot be done at all."""
+        try:
+            if isinstance(error, AnswerPendingError):
+                return self._put_down(run, error)
+            raise error
+        finally:
+            self._stop_timer()
 
     def _let_go(self, run: Run, scheduler: Scheduler) -> None:
         """It is over: the state and the results are remembered, and nothing of the run."""
@@ -166,10 +177,14 @@ class Kickoff:
         self._counts = lambda: dict(counts)
         if self._meter is not None:
             self.usage = self._meter.used
+        self._stop_timer()
+        self.asking = self._opening = self._saving = self._meter = None
+        self._front.ends(run.id)
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self.asking = self._opening = self._saving = self._meter = self._timer = None
-        self._front.ends(run.id)
+            self._timer = None
 
     # -- the beginning ---------------------------------------------------------------------------------------------
 
@@ -198,8 +213,7 @@ class Kickoff:
         return scheduler
 
     def _begin_metering(self, run: Run, progress: Progress | None) -> None:
-        used = progress.usage if progress is not None else Usage()
-        run.meter = self._meter = Meter(self._front.name, self._front.budget, used)
+        run.meter = self._meter = Meter(self._front.name, self._front.budget, progress)
         self._timer = watch_time(run, self._meter)
 
     def recorded(self) -> dict[str, Any]:
@@ -261,6 +275,7 @@ class Kickoff:
         scheduler.state = progress.standing
         scheduler.results = typed_results(self._front, progress.results)
         scheduler.event_ids = dict(progress.event_ids)
+        self._front.reach(progress.agents)
         here = run.place
         scope = Scope(progress.opened_by, self._front.kind, here.scope) if progress.opened_by else here.scope
         run.place = Position(run.id, scope, here.subject, here.triggered_by)
@@ -285,7 +300,8 @@ class Kickoff:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _finished(self, run: Run, scheduler: Scheduler, last: Any) -> Any:
-        result = self._front.outcome(scheduler.results, last)
+        assert self._meter is not None
+        result = self._front.outcome(scheduler.results, last, self._meter)
         self._tell(run, "finished", result=result)
         return end_with(run, result)
 

@@ -30,7 +30,7 @@ from holdfast.checkpoints import (
     source_of,
 )
 from holdfast.context import position
-from holdfast.errors import StorageError
+from holdfast.errors import NotStorableError, StorageError
 from holdfast.events._base import BaseEvent
 from holdfast.graph import StepFailure
 from holdfast.ports import JournalStore
@@ -100,7 +100,7 @@ async def open_journal(front: Front, config: CheckpointConfig, runtime: Any, pla
         run_id = runtime.new_id()
         return Opening(await journalling.begin(run_id, graph, made_by, plan.inputs), run_id)
     restored = await restore(store, source.checkpoint, graph)
-    _check_inputs(restored, plan)
+    front.check_inputs(restored, plan.inputs)
     if plan.branch is None:
         log, ref = await journalling.resume(restored, graph, made_by)
     else:
@@ -111,9 +111,9 @@ async def open_journal(front: Front, config: CheckpointConfig, runtime: Any, pla
     return Opening(log, ref.run_id, ref, progress, shown, branch=log.session.branch, restored_from=source.checkpoint)
 
 
-def _check_inputs(restored: Restored, plan: Plan) -> None:
+def check_inputs(restored: Restored, inputs: Mapping[str, Any]) -> None:
     """A run that was killed before its first row begins now. Raises StorageError if what it was given is lost."""
-    lost = [name for name in definition_of(restored.info).inputs if name not in plan.inputs]
+    lost = [name for name in definition_of(restored.info).inputs if name not in inputs]
     if lost and not restored.is_begun:
         raise StorageError(
             f"run {restored.info.root_run_id} was killed before its inputs were written down: give {', '.join(lost)} again, "
@@ -134,11 +134,20 @@ async def open_recorded(front: Front, runtime: Any, plan: Plan) -> Opening:
         lambda event_type: False,
         LooseLog,
         front.kind,
+        _stored_if_it_can(front, config),
     )
     run_id = runtime.new_id()
     log = await journalling.begin(run_id, front.graph, front.made_by)
     runtime.event_bus.keep_tree(run_id, log)
     return Opening(log, run_id)
+
+
+def _stored_if_it_can(front: Front, config: CheckpointConfig) -> dict[str, Any]:
+    """Nobody asked for this run to be written down, so what has no stored form is not refused."""
+    try:
+        return front.stored(config)
+    except NotStorableError:
+        return {}
 
 
 async def _shown(store: JournalStore, restored: Restored, runtime: Any) -> list[BaseEvent]:

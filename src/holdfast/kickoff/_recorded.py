@@ -11,6 +11,8 @@ from holdfast.errors import UsageError
 from holdfast.kickoff._opening import waited_for
 from holdfast.ports import HumanRequest
 
+_KINDS = {"human_feedback_requested": "feedback", "llm_call_paused": "secret"}
+
 
 def find_recorded(runtime: Any, config: CheckpointConfig, where: Where) -> tuple[Restored, str]:
     """A recorded run as it stood at a checkpoint, and the checkpoint's id in the store of the configuration."""
@@ -33,14 +35,13 @@ def _asked(progress: Progress) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _request(run_id: str, request_id: str, event: dict[str, Any]) -> HumanRequest:
-    is_feedback = event["type"] == "human_feedback_requested"
     told = {
         "id": request_id,
-        "kind": "feedback" if is_feedback else "input",
+        "kind": _KINDS.get(event["type"], "input"),
         "message": event["message"],
         "run_id": run_id,
-        "flow_name": event["flow_name"],
-        "method_name": event["method_name"],
+        "flow_name": event.get("flow_name", ""),
+        "method_name": event.get("method_name", ""),
         "output": event.get("output"),
         "options": event.get("emit", ()),
         "metadata": event.get("metadata", {}),

@@ -91,6 +91,10 @@ class Starter:
         """Its run waits for people; the next answer is about these questions."""
         self._put_down, self.questions = run_id, questions
 
+    def need(self, more: tuple[HumanRequest, ...]) -> None:
+        """Its run needs answers to these as well."""
+        self.questions += more
+
     def answer(self, config: CheckpointConfig | None, answer: str, request_id: str | None) -> None:
         """The next kickoff goes on with an answer. Raises UsageError if the run waits for no such answer."""
         plan = self._next or Plan(checkpoint=self._put_down, config=config or CheckpointConfig())

@@ -85,20 +85,31 @@ class Model(ABC):
     # -- how it is asked -------------------------------------------------------------------------------------------
 
     async def request(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), settings: ModelSettings | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] = (),
+        settings: ModelSettings | None = None,
+        limits: RequestLimits | None = None,
     ) -> Reply:
-        """The answer to `messages`. Raises a ModelError; a transient one only after it was tried again."""
+        """The answer to `messages`. Raises a ModelError; a transient one only after it was tried again.
+
+        `limits` are whoever's asks: they count if the model has none of its own.
+        """
         failures = 0
         while True:
             try:
-                async with self._turn():
+                async with self._turn(limits):
                     return await self.request_once(messages, tools, settings or DEFAULT_SETTINGS)
             except ModelError as error:
                 failures += 1
                 await self._wait_or_raise(failures, error)
 
     async def stream(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), settings: ModelSettings | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] = (),
+        settings: ModelSettings | None = None,
+        limits: RequestLimits | None = None,
     ) -> AsyncGenerator[StreamPart, None]:
         """The answer in pieces, and at last as one Reply, which alone counts.
 
@@ -110,7 +121,7 @@ class Model(ABC):
             given: StreamPart | None = None
             try:
                 async with (
-                    self._turn(),
+                    self._turn(limits),
                     aclosing(self.stream_once(messages, tools, settings or DEFAULT_SETTINGS)) as parts,
                 ):
                     async for part in parts:
@@ -133,11 +144,12 @@ class Model(ABC):
         )
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        if self._limits is None:
+    async def _turn(self, given: RequestLimits | None) -> AsyncIterator[None]:
+        limits = self._limits or given
+        if limits is None:
             yield
             return
-        async with self._limits.slot(self.provider):
+        async with limits.slot(self.provider):
             yield
 
     async def _wait_or_raise(self, failures: int, error: ModelError) -> None:
@@ -146,6 +158,9 @@ class Model(ABC):
             raise error
         log.info("%s: %s; attempt %d in %.1f s", self.name, error, failures + 1, wait)
         await self._clock.sleep(wait)
+
+    def reach(self, requests: int) -> None:  # noqa: B027 - most models count nothing
+        """So many requests were made of it in a run that is taken up again. For a kind of model that counts them."""
 
     # -- stored form -----------------------------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ class ScriptedModel(Model):
         self._lock = threading.Lock()
         self.count = 0
         """How many requests have come so far, those that failed included."""
+        self._restored_at = 0
 
     @property
     def name(self) -> str:
@@ -120,8 +121,11 @@ class ScriptedModel(Model):
     def from_stored(cls, stored: dict[str, Any]) -> ScriptedModel:
         lines: list[Line] = [_restored_line(line) for line in stored["script"]]
         model = cls(lines, name=stored["name"])
-        model.count = stored["count"]
+        model.count = model._restored_at = stored["count"]
         return model
+
+    def reach(self, requests: int) -> None:
+        self.count = max(self.count, self._restored_at + requests)
 
 
 def _deltas(parts: Sequence[AssistantPart], first: int = 0) -> Iterator[StreamPart]:

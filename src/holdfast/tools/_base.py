@@ -47,6 +47,7 @@ class BaseTool(BaseModel):
     """How much of the output a model gets to read."""
 
     _usage: UsageCount = PrivateAttr(default_factory=UsageCount)
+    _missing: dict[str, str] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any, /) -> None:
         if not self.name.strip() or not self.description.strip():
@@ -114,6 +115,20 @@ class BaseTool(BaseModel):
     def usage_count(self) -> int:
         """How often it was used."""
         return self._usage.used
+
+    @property
+    def missing_secrets(self) -> dict[str, str]:
+        """Of a tool that was restored: the fields whose secrets are still to be supplied, with the secrets' names."""
+        return dict(self._missing)
+
+    def supply(self, field: str, secret: str) -> None:
+        """Supply a secret that was missing."""
+        setattr(self, field, type(getattr(self, field))(secret))
+        del self._missing[field]
+
+    def reach(self, used: int) -> None:
+        """It was used so often at least, in a run that is taken up again."""
+        self._usage.reach(used)
 
     def run(self, **arguments: Any) -> Any:
         """Use it directly, in this thread: arguments are checked, errors are raised. An async tool gives an awaitable."""

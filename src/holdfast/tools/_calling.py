@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from holdfast.clock import Clock
-from holdfast.errors import UsageError
+from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.models import ToolCall, ToolSpec
 from holdfast.threads import ThreadPool, done_here
 from holdfast.tools._base import BaseTool
@@ -53,7 +54,10 @@ class Toolbox:
         return self._tools.get(name)
 
     async def call(self, call: ToolCall, host: ToolHost) -> ToolResult:
-        """Make the call a model asked for. Only cancellation is raised; every mistake is a result for the model."""
+        """Make the call a model asked for. Every mistake is a result for the model.
+
+        Raises only what is none: cancellation, and AnswerPendingError if a run inside the tool has to wait.
+        """
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none at all"
@@ -71,10 +75,10 @@ async def call_tool(tool: BaseTool, arguments: str | dict[str, Any], host: ToolH
         return _failed(tool.name, "invalid", _why_invalid(error), type(error).__name__, sent)
     if tool.cache and (kept := host.cache.find(tool.name, sent)) is not None:
         return _finished(tool, sent, kept[0], from_cache=True)
-    if not tool._usage.take(tool.max_usage_count):
+    if not (use := tool._usage.take(tool.max_usage_count)):
         told = f"tool {tool.name} may be used {tool.max_usage_count} times and has been; go on without it"
         return _failed(tool.name, "limit", told, "", sent)
-    return await _work(tool, sent, checked, host)
+    return replace(await _work(tool, sent, checked, host), use=use)
 
 
 def read_arguments(arguments: str | dict[str, Any]) -> dict[str, Any]:
@@ -96,6 +100,9 @@ async def _work(tool: BaseTool, sent: dict[str, Any], checked: dict[str, Any], h
         if tool.cache is True or (callable(tool.cache) and tool.cache(sent, output)):
             host.cache.keep(tool.name, sent, output)
         return _finished(tool, sent, output)
+    except AnswerPendingError:
+        tool._usage.give_back()  # the call is made again when the answer is there
+        raise
     except _TooLateError:
         told = f"tool {tool.name} did not return within {tool.timeout:g} s and was given up"
         return _failed(tool.name, "timeout", told, "TimeoutError", sent)

@@ -27,6 +27,8 @@ class ToolResult(Struct, frozen=True):
     from_cache: bool = False
     error: str = ""
     error_type: str = ""
+    use: int = 0
+    """How often the tool was used, this time included; 0 if this was no use of it."""
 
     @property
     def is_error(self) -> bool:

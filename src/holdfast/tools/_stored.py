@@ -7,11 +7,14 @@ from typing import Any
 
 from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
 
-from holdfast.errors import NotStorableError, SecretMissingError, StorageError, ToolDefinitionError
+from holdfast.errors import NotStorableError, StorageError, ToolDefinitionError
 from holdfast.serde import to_plain
 from holdfast.tools._base import BaseTool, FunctionTool
 from holdfast.tools._classes import dump_class, load_class
 from holdfast.tools._references import dump_reference, load_function, load_reference
+
+NOT_THERE = "**********"
+"""Stands where a secret is to be supplied."""
 
 
 def dump_tool(tool: BaseTool, path: str = "$") -> dict[str, Any]:
@@ -29,7 +32,7 @@ def dump_tool(tool: BaseTool, path: str = "$") -> dict[str, Any]:
         stored["class"] = dump_reference(type(tool), path)
     secrets = [name for name in type(tool).model_fields if isinstance(getattr(tool, name), SecretStr | SecretBytes)]
     stored["fields"] = {
-        name: _dump_field(getattr(tool, name), f"{path}.{name}")
+        name: dump_value(getattr(tool, name), f"{path}.{name}")
         for name in type(tool).model_fields
         if name not in secrets and not _is_given(tool, name)
     }
@@ -48,7 +51,8 @@ def _is_given(tool: BaseTool, name: str) -> bool:
     return not field.is_required() and type(default) is type(value) and bool(default == value)
 
 
-def _dump_field(value: Any, path: str) -> Any:
+def dump_value(value: Any, path: str) -> Any:
+    """A field's value as plain data; a class by its schema, a function by its place. Raises NotStorableError."""
     if isinstance(value, type) and issubclass(value, BaseModel):
         return {"$class": dump_class(value, path)}
     if callable(value) and not isinstance(value, BaseModel):
@@ -65,14 +69,18 @@ def _dump_field(value: Any, path: str) -> Any:
 def load_tool(stored: dict[str, Any], secrets: Mapping[str, str] | None = None) -> BaseTool:
     """The tool that `dump_tool` described, of its own class. Only what this program has imported is found.
 
-    `secrets` gives its secret fields again, by field or by `tool.field`. Raises SecretMissingError for one that is not
-    there, StorageError for a tool that cannot be made.
+    `secrets` gives its secret fields again, by field or by `tool.field`. What is not there is in its `missing_secrets`: it must be
+    supplied before the tool is used. Raises StorageError for a tool that cannot be made.
     """
     try:
-        fields = {name: _load_field(value) for name, value in stored["fields"].items()}
-        fields |= _find_secrets(stored, fields, secrets or {})
+        fields = {name: load_value(value) for name, value in stored["fields"].items()}
+        names = _secret_names(stored, fields)
+        given = secrets or {}
+        found = {field: given.get(name, given.get(field)) for field, name in names.items()}
+        fields |= {field: NOT_THERE if secret is None else secret for field, secret in found.items()}
         tool = _make(stored, fields)
         tool._usage.used = stored["usage_count"]
+        tool._missing = {field: name for field, name in names.items() if found[field] is None}
     except (KeyError, AttributeError, ValidationError, ToolDefinitionError) as error:
         raise StorageError(f"this stored tool cannot be made again: {error}") from error
     return tool
@@ -87,7 +95,8 @@ def _make(stored: dict[str, Any], fields: dict[str, Any]) -> BaseTool:
     return found(**fields)
 
 
-def _load_field(value: Any) -> Any:
+def load_value(value: Any) -> Any:
+    """What `dump_value` described."""
     if isinstance(value, dict) and len(value) == 1:
         if "$class" in value:
             return load_class(value["$class"])
@@ -98,11 +107,7 @@ def _load_field(value: Any) -> Any:
     return value
 
 
-def _find_secrets(stored: dict[str, Any], fields: dict[str, Any], secrets: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for field in stored.get("secrets", ()):
-        name = f"{fields.get('name') or stored.get('class', '').rpartition(':')[2]}.{field}"
-        if name not in secrets and field not in secrets:
-            raise SecretMissingError(name)
-        found[field] = secrets.get(name, secrets.get(field, ""))
-    return found
+def _secret_names(stored: dict[str, Any], fields: dict[str, Any]) -> dict[str, str]:
+    """The secret fields of a stored tool, with what their secrets are called: `tool.field`."""
+    name = fields.get("name") or stored.get("class", "").rpartition(":")[2]
+    return {field: f"{name}.{field}" for field in stored.get("secrets", ())}

@@ -16,13 +16,23 @@ class UsageCount:
         self.used = used
         self._lock = threading.Lock()
 
-    def take(self, limit: int | None) -> bool:
-        """Count one use; False, uncounted, when the limit is reached."""
+    def take(self, limit: int | None) -> int:
+        """Count one use and say the how many-eth it is; 0, uncounted, when the limit is reached."""
         with self._lock:
             if limit is not None and self.used >= limit:
-                return False
+                return 0
             self.used += 1
-            return True
+            return self.used
+
+    def reach(self, used: int) -> None:
+        """It was used so often at least."""
+        with self._lock:
+            self.used = max(self.used, used)
+
+    def give_back(self) -> None:
+        """Uncount one use that came to nothing."""
+        with self._lock:
+            self.used -= 1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UsageCount:
         return UsageCount(self.used)

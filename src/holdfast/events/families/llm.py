@@ -46,7 +46,7 @@ class LLMCallCompletedEvent(BaseEvent):
 
 
 class LLMCallFailedEvent(BaseEvent):
-    """A model call ended in an error."""
+    """A model call ended in an error, or in an answer that cannot count."""
 
     type: ClassVar[str] = "llm_call_failed"
     closes: ClassVar[ScopeKind | None] = "llm"
@@ -58,6 +58,9 @@ class LLMCallFailedEvent(BaseEvent):
     model: str = ""
     error: str
     error_type: str = ""
+    usage: dict[str, int] = {}
+    """of an answer that cannot count"""
+    cost_usd: float | None = None
 
 
 class LLMCallCancelledEvent(BaseEvent):
@@ -81,6 +84,7 @@ class LLMCallPausedEvent(BaseEvent):
 
     step: str = ""
     execution: int = 0
+    request_id: str = ""
     message: str = ""
 
 

@@ -40,6 +40,8 @@ class ToolUsageFinishedEvent(BaseEvent):
     text: str = ""
     """the output as the model reads it"""
     from_cache: bool = False
+    use: int = 0
+    """how often the tool was used, this time included; 0 if the cache answered"""
 
 
 class ToolUsageErrorEvent(BaseEvent):
@@ -56,6 +58,8 @@ class ToolUsageErrorEvent(BaseEvent):
     call_id: str = ""
     error: str
     error_type: str = ""
+    use: int = 0
+    """how often the tool was used, this time included; 0 if it was not called"""
 
 
 class ToolUsageCancelledEvent(BaseEvent):
