@@ -156,14 +156,8 @@ class Fold:
             run.opened_by = event.event_id
         elif isinstance(fact, Completed):
             self._complete(run, f"{fact.step}#{fact.number}", event)
-        elif isinstance(fact, Failed) and run.graph.wiring:  # a rule may let others take that it failed
-            key = f"{fact.step}#{fact.number}"
-            run.results[key], run.event_ids[key] = result_of(event), event.event_id
-        elif isinstance(fact, Failed) and failure_label(fact.step) in run.graph.listeners:
-            key = failure_key(f"{fact.step}#{fact.number}")
-            error_type, _, error = fact.error.partition(": ")
-            told = StepFailure(fact.step, error, error_type)
-            run.results[key], run.event_ids[key] = msgspec.to_builtins(told), event.event_id
+        elif isinstance(fact, Failed):
+            self._fail(run, fact, event)
         elif isinstance(event, HumanFeedbackRequestedEvent | FlowInputRequestedEvent):
             run.asked[event.request_id] = Asked(event.event_id, {"type": event.type, **msgspec.structs.asdict(event)})
             run.asked[event.request_id].event.pop("env")
@@ -189,6 +183,18 @@ class Fold:
     def _answer(run: Progress, request_id: str, answer: Any) -> None:
         run.answers[request_id] = answer
         run.asked.pop(request_id, None)
+
+    @staticmethod
+    def _fail(run: Progress, fact: Failed, event: BaseEvent) -> None:
+        """Keep how a step failed for those that may be given that."""
+        key = f"{fact.step}#{fact.number}"
+        if run.graph.wiring:  # a rule may let others take that it failed
+            run.results[key], run.event_ids[key] = result_of(event), event.event_id
+        elif failure_label(fact.step) in run.graph.listeners:
+            error_type, _, error = fact.error.partition(": ")
+            told = StepFailure(fact.step, error, error_type)
+            key = failure_key(key)
+            run.results[key], run.event_ids[key] = msgspec.to_builtins(told), event.event_id
 
     def _complete(self, run: Progress, key: str, event: BaseEvent) -> None:
         run.results[key], run.event_ids[key] = result_of(event), event.event_id
