@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -48,13 +49,18 @@ class Program:
 
     def ended(self, timeout: float = 25.0) -> tuple[int, str]:
         """Its exit code (minus the signal that ended it) and what else it said."""
-        try:
-            rest, _ = self.process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            rest, errors = self.process.communicate()
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        late = threading.Timer(timeout, self.process.kill)
+        late.start()
+        # not communicate(): that reads the pipe itself, and what readline() has read ahead would be lost
+        rest, errors = self.process.stdout.read(), self.process.stderr.read()
+        code = self.process.wait()
+        if not late.is_alive():
             pytest.fail(f"it did not end; it said {rest!r}\n{errors}")
-        return self.process.returncode, rest
+        late.cancel()
+        late.join()
+        return code, rest
 
 
 @contextmanager

@@ -56,8 +56,8 @@ class Journalling(Struct, frozen=True):
         status = RunStatus(restored.info.status)
         if status in (RunStatus.COMPLETED, RunStatus.CANCELLED):
             raise StorageError(
-                f"run {restored.info.root_run_id} is {status}; it can only be forked: Flow.fork(…, branch=…), or "
-                f"`holdfast checkpoint fork`"
+                f"run {restored.info.root_run_id} is {status}; it can only be forked: "
+                f"{self.kind.capitalize()}.fork(…, branch=…), or `holdfast checkpoint fork`"
             )
         now = self.clock.time_ns() // 1000
         taken_at = self._check(restored, graph, now)
