@@ -82,7 +82,8 @@ class JobMove(Struct, frozen=True):
     by: str = ""
     """who asked for it: a worker's incarnation, a user"""
     outputs: bytes | None = None
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[Ask, ...] | None = None
+    """None to leave them; an end leaves none"""
     wake_us: int | None = None
 
 
@@ -154,7 +155,8 @@ class JobStore(Protocol):
     """Where jobs are kept. May be called from any thread and loop; several processes may share one storage.
 
     What one call writes is stored as a whole or not at all, and durable when it returns. Each raises StoreUnavailableError when
-    the storage cannot be read or written. The cost of a call does not grow with how many ended jobs there are.
+    the storage cannot be read or written. But for `jobs` with conditions, the cost of a call does not grow with how many ended
+    jobs there are.
     """
 
     # -- jobs ------------------------------------------------------------------------------------------------------
@@ -168,6 +170,8 @@ class JobStore(Protocol):
 
     async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
         """Make each move whose job is still in its source at its version, and return the job after it; None for the others.
+
+        To the queue goes no job that needs one that failed or was cancelled: None for it too.
 
         The only writer of a status besides `claim`, `wake`, `lose` and the jobs that follow an end: when a job completes, those
         that need it need one job less; when it fails or is cancelled, those that need it and have not run fail with it, and so
@@ -228,8 +232,8 @@ class JobStore(Protocol):
     async def request(self, request: JobRequest, move: JobMove | None = None) -> bool:
         """Store a request, and make a move with it: both or neither. False if the move could not be made.
 
-        Without a move the job must be queued or running: False if it is not. A request with a known id is the same request: True,
-        and nothing is stored again.
+        Without a move the job must be queued or running: False if it is not. A request with a known id is the same request, and
+        nothing is stored again: True if it says the same, False if not.
         """
         ...
 
