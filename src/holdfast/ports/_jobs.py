@@ -171,7 +171,8 @@ class JobStore(Protocol):
     async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
         """Make each move whose job is still in its source at its version, and return the job after it; None for the others.
 
-        To the queue goes no job that needs one that failed or was cancelled: None for it too.
+        To the queue goes no job that needs one that failed or was cancelled: None for it too. A running job that would wait or
+        pause, but of which something was asked that is not settled, goes to the queue instead: nothing asked is forgotten.
 
         The only writer of a status besides `claim`, `wake`, `lose` and the jobs that follow an end: when a job completes, those
         that need it need one job less; when it fails or is cancelled, those that need it and have not run fail with it, and so
@@ -185,8 +186,8 @@ class JobStore(Protocol):
         unfinished job and that the caps have room for. A worker that is not registered gets none."""
         ...
 
-    async def claim_job(self, job_id: str, worker_id: str, *, now_us: int) -> Job | None:
-        """Take one queued job out of its turn, whatever the caps; None if it cannot be had."""
+    async def claim_job(self, job_id: str, worker_id: str, caps: Caps, *, now_us: int) -> Job | None:
+        """Take one queued job out of its turn; None if it cannot be had: it is not queued, needs another, or a cap is reached."""
         ...
 
     async def wake(self, *, now_us: int) -> int | None:

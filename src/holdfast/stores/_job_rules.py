@@ -14,6 +14,7 @@ FOLLOWING = (JobStatus.AWAITING_APPROVAL, JobStatus.QUEUED, JobStatus.PAUSED)
 """Jobs that have not run, or not to their end, and fail with a job that they need."""
 CLAIMED = "claimed"
 WOKEN = "its time has come"
+ASKED = "something was asked of it meanwhile"
 
 
 class Ready(NamedTuple):
@@ -52,6 +53,16 @@ def choose(ready: Iterable[Ready], running: Mapping[str, int], caps: Caps, limit
             used.update(uses)
             total += 1
     return chosen
+
+
+def has_room(lane: str, running: Mapping[str, int], caps: Caps) -> bool:
+    """Whether the caps let one more job of a lane run."""
+    return bool(choose([Ready(0, 0, lane, "", 0)], running, caps, 1))
+
+
+def puts_down(move: JobMove) -> bool:
+    """Whether a worker gives a job out of its hands with this, without its end."""
+    return move.source is JobStatus.RUNNING and move.target in (JobStatus.WAITING, JobStatus.PAUSED)
 
 
 def check_new(jobs: Iterable[Job]) -> None:

@@ -80,6 +80,8 @@ class MemoryJobs(Closing):
         job = self._jobs.get(move.job_id)
         if job is None or (job.status, job.version) != (move.source, move.version):
             return False
+        if rules.puts_down(move) and any(one.job_id == job.id for one in self._requests.values()):
+            move = replace(move, target=JobStatus.QUEUED, reason=rules.ASKED, wake_us=None)
         if move.target is JobStatus.QUEUED and self._has_lost_need(job):
             return False
         ends = move.target.is_terminal
@@ -133,13 +135,19 @@ class MemoryJobs(Closing):
                 for key, job in enumerate(self._jobs.values())
                 if self._is_ready(job)
             ]
-            running = Counter(rules.lane_of(job.uses) for job in self._jobs.values() if job.status is JobStatus.RUNNING)
-            chosen = rules.choose(ready, running, caps, limit)
+            chosen = rules.choose(ready, self._running_lanes(), caps, limit)
             return [job for one in chosen if (job := self._claim(one.job_id, worker_id, now_us))]
 
-    async def claim_job(self, job_id: str, worker_id: str, *, now_us: int) -> Job | None:
+    def _running_lanes(self) -> Counter[str]:
+        return Counter(rules.lane_of(job.uses) for job in self._jobs.values() if job.status is JobStatus.RUNNING)
+
+    async def claim_job(self, job_id: str, worker_id: str, caps: Caps, *, now_us: int) -> Job | None:
         with self._writing():
-            return self._claim(job_id, worker_id, now_us) if worker_id in self._workers else None
+            job = self._jobs.get(job_id)
+            if job is None or worker_id not in self._workers:
+                return None
+            has_room = rules.has_room(rules.lane_of(job.uses), self._running_lanes(), caps)
+            return self._claim(job_id, worker_id, now_us) if has_room else None
 
     def _claim(self, job_id: str, worker_id: str, now_us: int) -> Job | None:
         job = self._jobs.get(job_id)

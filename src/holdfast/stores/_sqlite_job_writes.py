@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlite3 import Connection
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.ports import Ask, Caps, Job, JobMove, JobRequest, JobStatus, WorkerInfo
 from holdfast.stores import _job_rules as rules
@@ -70,6 +71,8 @@ def advance(connection: Connection, moves: Sequence[JobMove]) -> list[Job | None
 
 def _move(connection: Connection, move: JobMove, worker: str = "") -> bool:
     """Change one status, and what follows from it. Every change of a status comes through here."""
+    if rules.puts_down(move) and connection.execute(SQL["requests_of_job"], (move.job_id,)).fetchall():
+        move = replace(move, target=JobStatus.QUEUED, reason=rules.ASKED, wake_us=None)
     to_queue = move.target is JobStatus.QUEUED
     if to_queue and connection.execute(SQL["lost_need"], (move.job_id,)).fetchone():
         return False
@@ -122,15 +125,15 @@ def claim(connection: Connection, worker_id: str, caps: Caps, now_us: int, limit
     return claimed
 
 
-def claim_job(connection: Connection, job_id: str, worker_id: str, now_us: int) -> Job | None:
+def claim_job(connection: Connection, job_id: str, worker_id: str, caps: Caps, now_us: int) -> Job | None:
     if not connection.execute(SQL["is_registered"], (worker_id,)).fetchone():
         return None
-    job = reads.job(connection, job_id)
-    if job is None or not connection.execute(SQL["is_ready"], (job_id,)).fetchone():
+    ready = connection.execute(SQL["ready"], (job_id,)).fetchone()
+    running = dict(connection.execute(SQL["running_lanes"]).fetchall())
+    if ready is None or not rules.has_room(ready[0], running, caps):
         return None
-    return (
-        reads.job(connection, job_id) if _move(connection, _claiming(job_id, job.version, now_us), worker_id) else None
-    )
+    _move(connection, _claiming(job_id, ready[1], now_us), worker_id)
+    return reads.job(connection, job_id)
 
 
 def _claiming(job_id: str, version: int, now_us: int) -> JobMove:

@@ -55,8 +55,9 @@ class SqliteJobs(Closing):
             return []  # an idle worker takes no lock
         return await self._write(partial(writes.claim, worker_id=worker_id, caps=caps, now_us=now_us, limit=limit))
 
-    async def claim_job(self, job_id: str, worker_id: str, *, now_us: int) -> Job | None:
-        return await self._write(partial(writes.claim_job, job_id=job_id, worker_id=worker_id, now_us=now_us))
+    async def claim_job(self, job_id: str, worker_id: str, caps: Caps, *, now_us: int) -> Job | None:
+        work = partial(writes.claim_job, job_id=job_id, worker_id=worker_id, caps=caps, now_us=now_us)
+        return await self._write(work)
 
     async def wake(self, *, now_us: int) -> int | None:
         due = await self._engine.read(reads.next_due)

@@ -70,7 +70,7 @@ async def running(store: JobStore, **changes: Any) -> Job:
     """A job that a worker of its own has."""
     job, worker = await added(store, **changes), make_worker()
     await store.register(worker)
-    claimed = await store.claim_job(job.id, worker.id, now_us=2)
+    claimed = await store.claim_job(job.id, worker.id, ANY, now_us=2)
     assert claimed is not None
     return claimed
 

@@ -6,7 +6,18 @@ import asyncio
 
 from holdfast.errors import TransitionError, UsageError
 from holdfast.ports import JOB_TRANSITIONS, Ask, Job, JobQuery, JobStatus, JobStore
-from holdfast.testing._job_base import JobStoreCase, added, make_job, make_worker, moved, read, refused, running, to
+from holdfast.testing._job_base import (
+    ANY,
+    JobStoreCase,
+    added,
+    make_job,
+    make_worker,
+    moved,
+    read,
+    refused,
+    running,
+    to,
+)
 
 S = JobStatus
 LOST = (S.FAILED, S.CANCELLED)
@@ -143,9 +154,9 @@ class JobMoves(JobStoreCase):
             worker = make_worker()
             await store.register(worker)
             await moved(store, first, S.COMPLETED)
-            assert await store.claim_job(job.id, worker.id, now_us=9) is None
+            assert await store.claim_job(job.id, worker.id, ANY, now_us=9) is None
             await moved(store, second, S.COMPLETED)
-            assert await store.claim_job(job.id, worker.id, now_us=9) is not None
+            assert await store.claim_job(job.id, worker.id, ANY, now_us=9) is not None
 
     async def test_what_has_completed_already_holds_nobody_up(self) -> None:
         async with self.opened() as store:
@@ -153,7 +164,7 @@ class JobMoves(JobStoreCase):
             job = await added(store, needs=(done.id,))
             worker = make_worker()
             await store.register(worker)
-            assert await store.claim_job(job.id, worker.id, now_us=9) is not None
+            assert await store.claim_job(job.id, worker.id, ANY, now_us=9) is not None
 
     async def test_jobs_that_need_a_lost_one_fail_with_it_at_any_depth(self) -> None:
         for ending in LOST:
@@ -181,11 +192,11 @@ class JobMoves(JobStoreCase):
             await moved(store, child, S.QUEUED)
             worker = make_worker()
             await store.register(worker)
-            assert await store.claim_job(child.id, worker.id, now_us=9) is None
-            claimed = await store.claim_job(first.id, worker.id, now_us=9)
+            assert await store.claim_job(child.id, worker.id, ANY, now_us=9) is None
+            claimed = await store.claim_job(first.id, worker.id, ANY, now_us=9)
             assert claimed is not None
             await moved(store, claimed, S.COMPLETED)
-            assert await store.claim_job(child.id, worker.id, now_us=9) is not None
+            assert await store.claim_job(child.id, worker.id, ANY, now_us=9) is not None
 
     async def test_only_an_ended_job_is_archived_or_deleted(self) -> None:
         async with self.opened() as store:

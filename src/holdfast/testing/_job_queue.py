@@ -51,7 +51,7 @@ class JobQueue(JobStoreCase):
         async with self.opened() as store:
             job = await added(store)
             assert await store.claim("nobody", ANY, now_us=1) == []
-            assert await store.claim_job(job.id, "nobody", now_us=1) is None
+            assert await store.claim_job(job.id, "nobody", ANY, now_us=1) is None
 
     async def test_what_is_not_queued_is_not_claimed(self) -> None:
         async with self.opened() as store:
@@ -96,8 +96,19 @@ class JobQueue(JobStoreCase):
             await store.register(worker)
             await added(store)
             job = await added(store)
-            tries = await asyncio.gather(*(store.claim_job(job.id, worker.id, now_us=3) for _ in range(8)))
+            tries = await asyncio.gather(*(store.claim_job(job.id, worker.id, ANY, now_us=3) for _ in range(8)))
             assert [one.id for one in tries if one] == [job.id]
+
+    async def test_out_of_its_turn_a_job_still_keeps_to_the_caps(self) -> None:
+        async with self.opened() as store:
+            worker = make_worker()
+            await store.register(worker)
+            first, second = await added(store, uses=("agent:a",)), await added(store, uses=("agent:a", "flow:b"))
+            caps = Caps(by_use={"agent:a": 1})
+            assert await store.claim_job(first.id, worker.id, caps, now_us=3) is not None
+            assert await store.claim_job(second.id, worker.id, caps, now_us=3) is None
+            assert await store.claim_job(second.id, worker.id, Caps(total=1), now_us=3) is None
+            assert await store.claim_job(second.id, worker.id, ANY, now_us=3) is not None
 
     async def test_no_job_is_claimed_twice(self) -> None:
         async with self.opened() as store:
@@ -185,6 +196,17 @@ class JobQueue(JobStoreCase):
             assert await store.requests(job_id=waits.id) == [asked]
             assert await store.request(make_request(waits))
 
+    async def test_a_job_of_which_something_is_asked_is_not_put_down(self) -> None:
+        async with self.opened() as store:
+            for target in (S.WAITING, S.PAUSED):
+                job = await running(store)
+                asked = make_request(job)
+                await store.request(asked)
+                (after,) = await store.advance([to(job, target, wake_us=77)])
+                assert after is not None
+                assert (after.status, after.worker, after.wake_us) == (S.QUEUED, "", None)
+                assert await store.requests(job_id=job.id) == [asked]
+
     async def test_a_request_outlives_its_worker_and_ends_with_its_job(self) -> None:
         async with self.opened() as store:
             job = await running(store)
@@ -193,7 +215,7 @@ class JobQueue(JobStoreCase):
             await store.lose(job.worker, reason="killed", now_us=9)
             worker = make_worker()
             await store.register(worker)
-            claimed = await store.claim_job(job.id, worker.id, now_us=10)
+            claimed = await store.claim_job(job.id, worker.id, ANY, now_us=10)
             assert claimed is not None
             assert await store.requests(worker_id=worker.id) == [asked]
             await moved(store, claimed, S.COMPLETED)

@@ -69,8 +69,8 @@ SELECT lane FROM lanes WHERE lane IS NOT NULL;
 SELECT priority, key, id, version FROM job INDEXED BY job_ready
 WHERE status = 'queued' AND open_needs = 0 AND lane = ? ORDER BY priority DESC, key LIMIT ?;
 
--- name: is_ready
-SELECT 1 FROM job WHERE id = ? AND status = 'queued' AND open_needs = 0;
+-- name: ready
+SELECT lane, version FROM job WHERE id = ? AND status = 'queued' AND open_needs = 0;
 
 -- name: due
 SELECT id, version FROM job WHERE status = 'waiting' AND wake_us IS NOT NULL AND wake_us <= ? ORDER BY wake_us;
