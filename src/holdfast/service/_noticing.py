@@ -1,0 +1,46 @@
+"""Noticing that something was stored: at once by this process, within `POLL_SECONDS` by others."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.clock import Clock
+from holdfast.ports import JobStore
+
+POLL_SECONDS = 0.05
+
+
+class Noticing:
+    """Tells one waiter that the store may hold something new."""
+
+    def __init__(self, jobs: JobStore, clock: Clock) -> None:
+        self._jobs, self._clock = jobs, clock
+        self._woken = asyncio.Event()
+        self._stamp: int | None = None
+
+    def wake(self) -> None:
+        """Something changed here; on the waiter's loop only."""
+        self._woken.set()
+
+    async def changed(self, deadline: float) -> None:
+        """Return when something may have changed, or the clock's `monotonic()` has reached `deadline`."""
+        while not self._woken.is_set():
+            stamp = await self._jobs.stamp()
+            if stamp != self._stamp:
+                self._stamp = stamp
+                break
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                break
+            await self._sleep(min(left, POLL_SECONDS))
+        self._woken.clear()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until woken, but no longer than so."""
+        napping = asyncio.ensure_future(self._clock.sleep(seconds))
+        waking = asyncio.ensure_future(self._woken.wait())
+        try:
+            await asyncio.wait({napping, waking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            napping.cancel()
+            waking.cancel()
