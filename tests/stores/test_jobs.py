@@ -105,6 +105,7 @@ def test_every_query_is_known_to_seek_or_allowed_to_walk() -> None:
         "workers",
         "other_serving",
         "register",
+        "renew",
         "strike",
         "key_and_status",
         "version_of",

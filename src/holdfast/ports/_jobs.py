@@ -249,7 +249,11 @@ class JobStore(Protocol):
     # -- workers ---------------------------------------------------------------------------------------------------
 
     async def register(self, worker: WorkerInfo) -> None:
-        """Write down a worker, or renew its hold."""
+        """Write down a new worker."""
+        ...
+
+    async def renew(self, worker: WorkerInfo) -> bool:
+        """Renew a worker's hold, and whether it serves. False if it was struck out: then its jobs are others' by now."""
         ...
 
     async def register_only(self, worker: WorkerInfo) -> bool:

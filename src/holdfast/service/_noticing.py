@@ -24,6 +24,7 @@ class Noticing:
 
     async def changed(self, deadline: float) -> None:
         """Return when something may have changed, or the clock's `monotonic()` has reached `deadline`."""
+        await asyncio.sleep(0)  # a store that never waits must not keep the loop to itself
         while not self._woken.is_set():
             stamp = await self._jobs.stamp()
             if stamp != self._stamp:

@@ -201,9 +201,9 @@ class Worker:
         self._idle_since = now if self._idle_since is None else self._idle_since
         if now - self._idle_since < patience:
             return
-        await self._jobs.register(self._info(serving=False))  # who submits from now on starts another worker
+        await self._jobs.renew(self._info(serving=False))  # who submits from now on starts another worker
         if await self._is_queue_filled():
-            await self._jobs.register(self._info())  # submitted while this one was still said to serve
+            await self._jobs.renew(self._info())  # submitted while this one was still said to serve
             self._idle_since = None
         else:
             self._stopping = True
@@ -214,9 +214,8 @@ class Worker:
     # -- staying alive ---------------------------------------------------------------------------------------------
 
     async def _beat(self) -> None:
-        if all(worker.id != self.id for worker in await self._jobs.workers()):
+        if not await self._jobs.renew(self._info()):
             await self._begin_again()
-        await self._jobs.register(self._info())
         await lose_dead(self._jobs, self._table, self._now_us(), but=self.id)
         self._next_beat = self._clock.monotonic() + BEAT_SECONDS
 
@@ -229,6 +228,8 @@ class Worker:
         if tasks:
             await asyncio.wait(tasks)
         self._owner = self._begin_life()
+        await self._jobs.register(self._info())
+        self._registered = True
 
     async def _leave(self) -> None:
         """Put everything back, also when this task is being cancelled."""

@@ -107,6 +107,7 @@ class MemoryJobs(Closing):
 
     def _note(self, job_id: str, source: JobStatus | None, target: JobStatus, at_us: int, reason: str, by: str) -> None:
         self._last_change += 1
+        self._stamp += 1
         self._changes.append(JobChange(self._last_change, job_id, source, target, at_us, reason, by))
 
     def _follow_end(self, move: JobMove) -> None:
@@ -127,7 +128,7 @@ class MemoryJobs(Closing):
         return job.status is JobStatus.QUEUED and met
 
     async def claim(self, worker_id: str, caps: Caps, *, now_us: int, limit: int = 1) -> list[Job]:
-        with self._writing():
+        with self._alone():
             if worker_id not in self._workers:
                 return []
             ready = [
@@ -142,7 +143,7 @@ class MemoryJobs(Closing):
         return Counter(rules.lane_of(job.uses) for job in self._jobs.values() if job.status is JobStatus.RUNNING)
 
     async def claim_job(self, job_id: str, worker_id: str, caps: Caps, *, now_us: int) -> Job | None:
-        with self._writing():
+        with self._alone():
             job = self._jobs.get(job_id)
             if job is None or worker_id not in self._workers:
                 return None
@@ -157,7 +158,7 @@ class MemoryJobs(Closing):
         return self._jobs[job_id]
 
     async def wake(self, *, now_us: int) -> int | None:
-        with self._writing():
+        with self._alone():
             for job in self._sleepers():
                 if (job.wake_us or 0) <= now_us:
                     self._move(JobMove(job.id, job.status, JobStatus.QUEUED, job.version, now_us, rules.WOKEN))
@@ -258,8 +259,15 @@ class MemoryJobs(Closing):
 
     async def register(self, worker: WorkerInfo) -> None:
         with self._writing():
-            known = self._workers.get(worker.id, worker)
-            self._workers[worker.id] = replace(worker, started_us=known.started_us)
+            self._workers[worker.id] = worker
+
+    async def renew(self, worker: WorkerInfo) -> bool:
+        with self._writing():
+            known = self._workers.get(worker.id)
+            if known is None:
+                return False
+            self._workers[worker.id] = replace(known, held_until_us=worker.held_until_us, serving=worker.serving)
+            return True
 
     async def register_only(self, worker: WorkerInfo) -> bool:
         with self._writing():

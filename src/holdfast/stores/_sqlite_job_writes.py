@@ -194,6 +194,10 @@ def register(connection: Connection, worker: WorkerInfo) -> None:
     connection.execute(SQL["register"], values)
 
 
+def renew(connection: Connection, worker: WorkerInfo) -> bool:
+    return connection.execute(SQL["renew"], (worker.held_until_us, worker.serving, worker.id)).rowcount > 0
+
+
 def register_only(connection: Connection, worker: WorkerInfo) -> bool:
     if connection.execute(SQL["other_serving"], (worker.id, worker.started_us)).fetchone():
         return False

@@ -110,6 +110,9 @@ class SqliteJobs(Closing):
     async def register(self, worker: WorkerInfo) -> None:
         await self._write(partial(writes.register, worker=worker))
 
+    async def renew(self, worker: WorkerInfo) -> bool:
+        return await self._write(partial(writes.renew, worker=worker))
+
     async def register_only(self, worker: WorkerInfo) -> bool:
         return await self._write(partial(writes.register_only, worker=worker))
 

@@ -148,8 +148,16 @@ class JobQueue(JobStoreCase):
             worker = make_worker(held_until_us=10)
             await store.register(worker)
             later = make_worker(owner=worker.owner, held_until_us=20, started_us=15, serving=False)
-            await store.register(later)
+            assert await store.renew(later)
             assert await store.workers() == [make_worker(owner=worker.owner, held_until_us=20, serving=False)]
+
+    async def test_a_worker_that_was_struck_out_does_not_come_back_by_a_heartbeat(self) -> None:
+        async with self.opened() as store:
+            worker = make_worker()
+            await store.register(worker)
+            await store.lose(worker.id, reason="hung", now_us=5)
+            assert not await store.renew(worker)
+            assert await store.workers() == []
 
     async def test_of_many_that_want_to_be_the_only_worker_one_is(self) -> None:
         async with self.opened() as store:
@@ -290,6 +298,17 @@ class JobQueue(JobStoreCase):
                 assert await store.stamp() != before
             if twin is not None:
                 await twin.aclose()
+
+    async def test_the_stamp_stays_while_a_worker_looks_and_finds_nothing(self) -> None:
+        async with self.opened() as store:
+            worker = make_worker()
+            await store.register(worker)
+            await added(store, uses=("flow:full",))
+            before = await store.stamp()
+            assert await store.claim(worker.id, Caps(by_use={"flow:full": 0}), now_us=1) == []
+            await store.wake(now_us=1)
+            await store.requests(worker_id=worker.id)
+            assert await store.stamp() == before
 
     async def test_another_object_on_the_same_storage_sees_the_same(self) -> None:
         async with self.opened() as store:

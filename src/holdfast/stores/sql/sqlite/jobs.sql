@@ -173,8 +173,10 @@ WHERE job.id = ? ORDER BY job_request.key;
 DELETE FROM job_request WHERE id = ?;
 
 -- name: register
-INSERT INTO worker (id, owner, held_until_us, started_us, serving) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, held_until_us = excluded.held_until_us, serving = excluded.serving;
+INSERT INTO worker (id, owner, held_until_us, started_us, serving) VALUES (?, ?, ?, ?, ?);
+
+-- name: renew
+UPDATE worker SET held_until_us = ?, serving = ? WHERE id = ?;
 
 -- name: other_serving
 SELECT 1 FROM worker WHERE serving AND id <> ? AND held_until_us > ?;
