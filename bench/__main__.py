@@ -27,6 +27,7 @@ GROUPS = (
     "models",
     "resources",
     "streams",
+    "agents",
 )
 HEADINGS = ("row", "unit", "holdfast", "peers", "limit", "ratio", "target", "met")
 

@@ -22,6 +22,20 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in red what could not be tried on this machine, and what to do about it: a skip is easily overlooked."""
+    missing: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", ()):
+        _, mark, why = report.longrepr[2].partition("NOT RUN: ")
+        if mark:
+            missing.setdefault(why, []).append(report.nodeid)
+    for why, tests in missing.items():
+        terminalreporter.section(f"NOT RUN: {len(tests)} tests", red=True, bold=True)
+        terminalreporter.line(why, red=True)
+        for test in tests:
+            terminalreporter.line(f"  {test}", red=True)
+
+
 @pytest.fixture
 def runtime() -> Iterator[Runtime]:
     """A runtime of the test's own, with two seconds of grace; closed afterwards."""

@@ -20,6 +20,9 @@ import typer
 from holdfast.cli._main import app as cli_app
 from holdfast.events._base import BaseEvent
 from holdfast.events.families import FAMILIES, WHERE
+from holdfast.flowfiles import _expressions, _format, _functions, _load, _nodes
+from holdfast.flowfiles._kinds import KINDS
+from holdfast.flowfiles._shapes import ByForm, Key, Record
 from holdfast.runs import MEANINGS, TRANSITIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -189,11 +192,147 @@ def _default(one: Any) -> str:
     return "" if one.default in (None, False, []) else f"`{one.default}`"
 
 
+FLOW_FILES_INTRODUCTION = """
+A flow is one file, `NAME.flow.yaml`, or a directory with `FLOW.yaml` beside its scripts and prompts. A directory of flows with
+`KIT.yaml` is a kit; its flows are called `kit/flow`. A flow is given as a path or as a name; names are looked for in the working
+directory, then in the folder `flows` there and in the project.
+
+`holdfast validate FLOW` checks a flow without running anything, `holdfast graph FLOW` draws it, and `holdfast schema` prints a JSON
+Schema, with which editors complete and check while you type. A first line makes them use it:
+`# yaml-language-server: $schema=flow.schema.json`.
+
+```yaml
+# review.flow.yaml
+name: review
+inputs:
+  topic: {type: str, example: green tea}
+steps:
+  draft:
+    executor: agent
+    prompt: "Write about $topic. $feedback"
+    inputs:
+      topic: $job.topic
+      feedback: {from: judge.feedback, optional: true}
+    outputs: [text]
+  judge:
+    executor: external
+    prompt: "Is this good? $text"
+    inputs: {text: draft.text}
+    outputs:
+      good: {type: bool}
+      feedback: {type: text, required: false}
+    exits:
+      - {name: done, when: outputs.good, action: advance}
+      - {name: again, action: loop, target: draft, max_iterations: 3}
+```
+
+Files are UTF-8 and YAML 1.2 in what counts as a boolean: `on`, `no` and `yes` are text, unless a key takes true or false. A key
+that is given twice, one that is unknown and one that does not apply to a step's kind are errors, with file, line, column and the
+nearest valid name. Everything that is wrong with a file is told at once.
+"""
+
+FLOW_FILES_VALUES = """
+Command line (`--input name=value`), then what a dialog asked, `config.local.yaml` beside the flow (`NAME.config.local.yaml` for a
+single file), the environment (`HOLDFAST_VAR_NAME`), the default. A sensitive variable is read only from the environment of the
+process that runs the job; it may stand neither in a file nor on the command line. `$job.name` without a declaration is an input
+too.
+"""
+
+FLOW_FILES_INPUTS = """
+`step.field` is an output of a step, `step.field.key.0` something inside it, `$job.name` a variable. A step waits for its inputs;
+an `optional` one may be absent, and is null then. `any_of` takes the first that is there, in order. An input that closes a circle
+must be optional or `any_of`, and a loop rule must lead back; it is absent in the first round of the loop, and the latest value
+after.
+"""
+
+FLOW_FILES_TEMPLATES = """
+`$name`, `${name.path}` and `{{name}}` in prompts, `system`, `model` and `working_dir` stand for inputs. Null is nothing, lists and
+objects are JSON, `$$` is a dollar sign. What is no input stays as it is, and `validate` warns of it. Commands are no templates:
+scripts find their inputs in the environment.
+"""
+
+FLOW_FILES_EXPRESSIONS = """
+Python-like, over plain data: comparisons, `and`, `or`, `not`, `in`, arithmetic, indexes and slices, `x.field`, `a if b else c`,
+comprehensions, lists and objects. `true`, `false` and `null` are known beside `True`, `False` and `None`. What cannot be evaluated
+fails the step, with the expression and the reason. `when` of a step reads its inputs; derived outputs read the outputs by name,
+and `outputs`; a rule reads `outputs`, `attempt`, `max_attempts`, and on failure `error` and `error_category`.
+"""
+
+
+def flow_files_page() -> str:
+    """The format of flow files, from the tables that the parser reads with."""
+    functions = ", ".join(f"`{name}`" for name in _functions.FUNCTIONS)
+    methods = ", ".join(f"`{name}`" for name in _functions.METHODS)
+    parts = [NOTE, "# Flow files", FLOW_FILES_INTRODUCTION.strip(), "## Top level", _keys(_format.FLOW)]
+    parts += ["### A variable", _keys(_format.VARIABLE), FLOW_FILES_VALUES.strip(), "### A tool", _keys(_format.TOOL)]
+    parts += ["### Limits", "On the flow they end the job; on a step they are a failure of it.", _keys(_format.LIMITS)]
+    parts += ["## A step", "A step does one thing, said by `run`, `executor`, `flow` or `for_each`."]
+    for kind in KINDS.values():
+        parts += [f"### {kind.name}", _key_table(kind.options)]
+    parts += ["### What every step may have", _key_table(_format.COMMON, _applies)]
+    parts += ["### An input", FLOW_FILES_INPUTS.strip(), _keys(_format.INPUT), "### An output", _keys(_format.OUTPUT)]
+    parts += ["### A condition", _keys(_format.WHEN), "### An exit rule", _keys(_format.EXIT_RULE)]
+    parts += [
+        "### Retry",
+        _keys(_format.RETRY),
+        "### Cache",
+        _keys(_format.CACHE),
+        "### A resource",
+        _keys(_format.RESOURCE),
+    ]
+    parts += ["## Expressions", FLOW_FILES_EXPRESSIONS.strip(), f"Functions: {functions}. Methods: {methods}."]
+    parts += [_expression_limits(), "## Templates", FLOW_FILES_TEMPLATES.strip(), "## Kits", _keys(_format.KIT)]
+    return "\n\n".join([*parts, "## Bounds", _file_limits()]) + "\n"
+
+
+def _keys(shape: Record | ByForm) -> str:
+    record = shape.mapping if isinstance(shape, ByForm) else shape
+    assert isinstance(record, Record)
+    lead = f"Either {shape.scalar.label}, or:\n\n" if isinstance(shape, ByForm) and shape.scalar else ""
+    return lead + _key_table(record.keys)
+
+
+def _key_table(keys: dict[str, Key] | Any, applies: Callable[[str], str] | None = None) -> str:
+    head = ("key", "value", "meaning", *(("kinds",) if applies else ()))
+    return table(head, (_key_row(name, key, applies) for name, key in keys.items()))
+
+
+def _key_row(name: str, key: Key, applies: Callable[[str], str] | None) -> Iterator[str]:
+    yield f"`{name}`" + (" (required)" if key.is_required else "")
+    yield "anything" if key.note else key.shape.label
+    yield key.says
+    if applies:
+        yield applies(name)
+
+
+def _applies(key: str) -> str:
+    kinds = [kind.name for kind in KINDS.values() if key in kind.keys]
+    return "all" if len(kinds) == len(KINDS) else ", ".join(kinds)
+
+
+def _expression_limits() -> str:
+    return (
+        f"An expression has at most {_expressions.MAX_TEXT:,} characters and {_expressions.MAX_DEPTH} levels, does at most "
+        f"{_expressions.MAX_STEPS:,} steps, and makes no text or list longer than {_functions.MAX_LENGTH:,}. "
+        "`regex_extract(pattern, text, default)` gives the first group of the first match, or the whole match; look-around and "
+        "backreferences are left out, so that no pattern can take for ever."
+    )
+
+
+def _file_limits() -> str:
+    return (
+        f"A file has at most {_nodes.MAX_BYTES:,} bytes, {_nodes.MAX_NODES:,} values (what aliases repeat is counted each "
+        f"time) and {_nodes.MAX_DEPTH} levels; a flow is made of at most {_load.MAX_FLOWS} files and {_load.MAX_STEPS:,} "
+        "steps, sub-flows counted wherever they are used."
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/run-statuses.md": statuses_page,
     "docs/reference/performance.md": performance_page,
     "docs/reference/events.md": events_page,
     "docs/reference/cli.md": cli_page,
+    "docs/reference/flow-files.md": flow_files_page,
 }
 
 

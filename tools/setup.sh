@@ -64,10 +64,24 @@ make_venv() {
   step "$python" -m venv "$venv" || die "$python -m venv failed; see above."
 }
 
+# Sandboxes need it, and only they: without it their tests say that they did not run.
+install_bubblewrap() {
+  command -v bwrap >/dev/null && return
+  if [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; then
+    echo "setup: installing bubblewrap"
+    export DEBIAN_FRONTEND=noninteractive
+    local install=(timeout 120 apt-get install --yes --quiet --no-install-recommends bubblewrap)
+    "${install[@]}" >/dev/null 2>&1 && return
+    timeout 120 apt-get update --quiet >/dev/null 2>&1 && "${install[@]}" >/dev/null 2>&1 && return
+  fi
+  echo "setup: bubblewrap is not installed, so nothing can be run in a sandbox, nor tested. As root: apt-get install bubblewrap" >&2
+}
+
 if command -v flock >/dev/null; then
   exec 9>.venv.lock
   flock 9
 fi
+install_bubblewrap
 is_current && exit 0
 
 log=$(mktemp)

@@ -19,6 +19,13 @@ if sys.platform == "win32":
     )
 
 if TYPE_CHECKING:
+    from holdfast.agents import Agent as Agent
+    from holdfast.agents import AgentOutput as AgentOutput
+    from holdfast.agents import Crew as Crew
+    from holdfast.agents import CrewOutput as CrewOutput
+    from holdfast.agents import Process as Process
+    from holdfast.agents import Task as Task
+    from holdfast.agents import TaskOutput as TaskOutput
     from holdfast.checkpoints import CheckpointConfig as CheckpointConfig
     from holdfast.checkpoints import JsonProvider as JsonProvider
     from holdfast.checkpoints import PostgresProvider as PostgresProvider
@@ -55,6 +62,7 @@ if TYPE_CHECKING:
     from holdfast.flow import router as router
     from holdfast.flow import start as start
     from holdfast.graph import StepFailure as StepFailure
+    from holdfast.kickoff import Budget as Budget
     from holdfast.models import ScriptedModel as ScriptedModel
     from holdfast.runs import Run as Run
     from holdfast.runs import RunStatus as RunStatus
@@ -69,11 +77,16 @@ if TYPE_CHECKING:
     """The bus of the default runtime."""
 
 _WHERE = {
+    "Agent": "agents",
+    "AgentOutput": "agents",
     "BaseEvent": "events",
     "BaseEventListener": "events",
     "BaseTool": "tools",
     "BoundExecutor": "context",
+    "Budget": "kickoff",
     "CheckpointConfig": "checkpoints",
+    "Crew": "agents",
+    "CrewOutput": "agents",
     "Depends": "events",
     "EventBus": "events",
     "EventRecord": "events",
@@ -84,6 +97,7 @@ _WHERE = {
     "JsonProvider": "checkpoints",
     "Pending": "flow",
     "PostgresProvider": "checkpoints",
+    "Process": "agents",
     "Run": "runs",
     "RunStatus": "runs",
     "RunStream": "streaming",
@@ -92,6 +106,8 @@ _WHERE = {
     "ScriptedModel": "models",
     "SqliteProvider": "checkpoints",
     "StepFailure": "graph",
+    "Task": "agents",
+    "TaskOutput": "agents",
     "UnknownEvent": "events",
     "and_": "flow",
     "append_only": "deltas",

@@ -19,6 +19,8 @@
     │   ├── UnknownJobError             there is no such job, or several fit what was typed
     │   └── PlatformError               this operating system is not supported
     ├── ConfigurationError              the surroundings are not set up: no project, no store
+    │   └── FlowFileError                   a flow file cannot be used; `findings` says where and why
+    ├── ExpressionError                 an expression of a flow file cannot be read or evaluated; says where
     ├── FlushTimeoutError               handlers were still at work when the time was up
     ├── TransitionError                 a status cannot follow the present one
     │   ├── IllegalTransitionError          the table has no such edge
@@ -32,6 +34,9 @@
     │   ├── RunCancelledError               it was cancelled, with a reason
     │   ├── StepFailedError                 a step of its graph broke, or ran too often
     │   ├── StateConflictError              steps that overlapped changed the same thing; names path, steps and fix
+    │   ├── AgentError                      an agent gave no answer that counts
+    │   ├── GuardrailError                  a task's output was refused as often as it may be
+    │   ├── BudgetExceededError             the run has used what it may use
     │   ├── AnswerPendingError              a person's answer will come later; the run is put down until then
     │   ├── RunEndedError                   it has ended; late writes and emits are refused
     │   └── RunUnrecordedError              it ended, but its end could not be stored
@@ -50,6 +55,7 @@
     │   └── McpCallError                    it answered with an error
     ├── ResourceError                   something a run holds could not be had, or not be given back
     │   ├── SpawnError                      a command could not be started; nothing of it is left
+    │   │   └── SandboxError                    it could not be confined as asked, so it was not run
     │   ├── HandshakeError                  it started, but did not answer as it should; nothing of it is left
     │   └── StuckError                      it could not be ended; it stays in the ledger for the sweep
     └── StorageError                    something cannot be stored or read back
@@ -155,6 +161,23 @@ class ConfigurationError(HoldfastError):
     """Something around the program is not set up: no project, no store; the message says how to set it up."""
 
 
+class FlowFileError(ConfigurationError):
+    """A flow file cannot be used; `findings` has everything that is wrong with it, each with its place and a fix."""
+
+    def __init__(self, message: str, *, findings: tuple[object, ...] = ()) -> None:
+        self.findings = findings
+        super().__init__(message)
+
+
+class ExpressionError(HoldfastError):
+    """An expression of a flow file cannot be read or evaluated; `text` is the expression, `at` its file, line and column."""
+
+    def __init__(self, message: str, *, text: str = "", at: str = "") -> None:
+        self.text = text
+        self.at = at
+        super().__init__(f"{at}: {message}" if at else message)
+
+
 class TransitionError(HoldfastError):
     """A status cannot follow the present one."""
 
@@ -221,6 +244,18 @@ class AnswerPendingError(RunError):
         self.requests = requests
         """The questions without an answer, as `HumanRequest`s."""
         super().__init__(message)
+
+
+class AgentError(RunError):
+    """An agent gave no answer that counts: too many turns, empty answers, or none in the form that was asked for."""
+
+
+class GuardrailError(RunError):
+    """A task's output was refused by a guardrail as often as it may be."""
+
+
+class BudgetExceededError(RunError):
+    """The run has used what it may use: money, tokens, requests or time."""
 
 
 class RunEndedError(RunError):
@@ -314,6 +349,10 @@ class ResourceError(HoldfastError):
 
 class SpawnError(ResourceError):
     """A command could not be started; nothing of it is left."""
+
+
+class SandboxError(SpawnError):
+    """A command could not be confined as asked, so it was not run; the message says why and what to do."""
 
 
 class HandshakeError(ResourceError):

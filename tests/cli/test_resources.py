@@ -95,4 +95,3 @@ def test_outside_a_project_it_says_what_to_do(tmp_path: Path, monkeypatch: pytes
     done = holdfast("resources")
     assert done.returncode == 3
     assert "there is no .holdfast/ here or in a folder above" in done.stderr
-    assert "SQLite only" in holdfast("resources", "--store", "postgresql://localhost/x").stderr

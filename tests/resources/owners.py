@@ -7,8 +7,10 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+from tests.resources.boxes import confined
 from tests.resources.trees import HOSTILE, plant, shell
 
 from holdfast.resources import DirectoryManager, DirectorySpec, Keeper, KeptProcess, ProcessManager, ProcessSpec
@@ -69,6 +71,28 @@ async def spawn_for_ever() -> None:
         await asyncio.gather(*(one() for _ in range(4)))
 
 
+async def confine(count: str) -> None:
+    """Keep so many trees in sandboxes."""
+    keeper = Keeper()
+    trees = [await keeper.spawn(confined(HOSTILE["setsid"])) for _ in range(int(count))]
+    for tree in trees:
+        await tree.readline()
+    tell(pids=[use.pid for tree in trees for use in tree.processes()])
+    await asyncio.Event().wait()
+
+
+async def confine_for_ever() -> None:
+    """Starts trees in sandboxes without an end."""
+    keeper = Keeper()
+
+    async def one() -> None:
+        await keeper.spawn(confined(HOSTILE["setsid"]))
+        tell(started=True)
+
+    while True:
+        await asyncio.gather(*(one() for _ in range(3)))
+
+
 async def leases(path: str) -> None:
     """Holds a process and a directory, written down in a ledger."""
     ledger = SqliteLedger(path)
@@ -90,7 +114,13 @@ async def greet(process: KeptProcess) -> None:
 
 
 if __name__ == "__main__":
-    program = {"hold": hold, "forks": forks, "execs": execs, "spawn_for_ever": spawn_for_ever, "leases": leases}[
-        sys.argv[1]
-    ]
-    asyncio.run(program(*sys.argv[2:]))  # type: ignore[operator]
+    programs: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+        "confine_for_ever": confine_for_ever,
+        "confined": confine,
+        "execs": execs,
+        "forks": forks,
+        "hold": hold,
+        "leases": leases,
+        "spawn_for_ever": spawn_for_ever,
+    }
+    asyncio.run(programs[sys.argv[1]](*sys.argv[2:]))

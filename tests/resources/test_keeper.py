@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.resources.trees import CHAIN, HOSTILE, SETSID, STDERR_FLOOD, STDOUT_FLOOD, is_alive, left, plant, shell
@@ -181,6 +182,15 @@ async def test_s3_3_a_command_that_cannot_start_says_why_and_leaves_nothing(
     with pytest.raises(SpawnError, match=message):
         await keeper.spawn(command)
     assert left(keeper) == []
+
+
+async def test_a_relative_folder_is_relative_to_ours_not_the_keepers(
+    keeper: Keeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    async with await keeper.spawn(Command(("pwd", "-P"), cwd="folder")) as process:
+        assert await process.readline() == f"{(tmp_path / 'folder').resolve()}\n".encode()
 
 
 async def test_an_empty_command_is_refused(keeper: Keeper) -> None:

@@ -16,9 +16,20 @@ from tests.resources.killing import all_end, heard, owner
 from tests.resources.things import BrokenLedger
 from tests.resources.trees import is_alive, plant
 
+from holdfast.errors import PlatformError
 from holdfast.ids import new_id
 from holdfast.ports import LedgerRow, Owner, ProcessIdentity
-from holdfast.resources import Command, DirectoryManager, Keeper, ProcessManager, ProcessSpec, SystemProcessTable
+from holdfast.resources import (
+    Command,
+    DirectoryManager,
+    Keeper,
+    ProcessManager,
+    ProcessSpec,
+    SystemProcessTable,
+    _table,
+    list_held,
+    sweep_everything,
+)
 from holdfast.resources._keeper import new_tag
 from holdfast.resources._sweep import is_same
 from holdfast.stores import MemoryLedger, SqliteLedger
@@ -176,6 +187,18 @@ async def test_s3_6_what_belongs_to_another_place_is_left_alone(keeper: Keeper, 
     await process.end()
 
 
+def test_machines_of_one_name_are_told_apart_by_their_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").write_text("0123456789abcdef\n")
+    (tmp_path / "two").write_text("fedcba9876543210\n")
+    names = set()
+    for ids in ([tmp_path / "one"], [tmp_path / "none", tmp_path / "two"], [tmp_path / "none"]):
+        monkeypatch.setattr(_table, "MACHINE_IDS", ids)
+        names.add(_table._machine())
+    assert len(names) == 3
+    assert os.uname().nodename in names
+    assert not any("0123456789abcdef" in name for name in names)  # it is said to be confidential
+
+
 async def test_rows_from_before_a_reboot_are_struck_out_and_nobody_is_signalled(keeper: Keeper) -> None:
     process = await plant(keeper, "echo ready; exec cat")
     before = replace(me(), place=replace(me().place, boot="another"))
@@ -189,6 +212,38 @@ async def test_rows_from_before_a_reboot_are_struck_out_and_nobody_is_signalled(
 async def test_other_kinds_of_rows_are_not_looked_at(dead: ProcessIdentity) -> None:
     row = row_of(dead, kind="virtual machine")
     assert await swept(row) == ([], [], [row.id])
+
+
+async def test_s3_6_a_sweep_of_everything_ends_all_kinds_that_we_make(
+    keeper: Keeper, dead: ProcessIdentity, tmp_path: Path
+) -> None:
+    ledger = MemoryLedger()
+    processes = {kind: await plant(keeper, "echo ready; exec cat") for kind in ("process", "mcp")}
+    for kind, process in processes.items():
+        await ledger.put(row_of(dead, kind=kind, tag=process.tag))
+    folder = row_of(dead, kind="directory")
+    await ledger.put(replace(folder, path=str(tmp_path / f"holdfast-{folder.id}")))
+    await ledger.put(row_of(dead, kind="virtual machine"))
+    report = await sweep_everything(ledger, TABLE)
+    assert [row.kind for row in report.ended] == ["process", "mcp", "directory"]
+    assert [row.kind for row in await ledger.rows()] == ["virtual machine"]
+    for process in processes.values():
+        await process.gone()
+        await process.end()
+
+
+async def test_s3_12_where_owners_cannot_be_looked_for_nothing_is_swept_and_that_is_said(
+    dead: ProcessIdentity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = MemoryLedger()
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert await list_held(ledger, TABLE) == []
+    await ledger.put(row_of(dead))
+    with pytest.raises(PlatformError, match="kept processes need Linux"):
+        await list_held(ledger, TABLE)
+    with pytest.raises(PlatformError, match="kept processes need Linux"):
+        await sweep_everything(ledger, TABLE)
+    assert len(await ledger.rows()) == 1
 
 
 async def test_s3_6_a_ledger_that_cannot_be_read_means_that_nothing_is_done(

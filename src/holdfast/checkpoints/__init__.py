@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.checkpoints._config import CheckpointConfig
 from holdfast.checkpoints._definition import Definition
+from holdfast.checkpoints._facts import STEP_EVENTS
 from holdfast.checkpoints._fold import Asked, Fold, Progress
 from holdfast.checkpoints._log import HOLD_US, RunLog
 from holdfast.checkpoints._loose import LooseLog
@@ -95,6 +96,7 @@ _WHERE = {
 
 __all__ = [
     "HOLD_US",
+    "STEP_EVENTS",
     "Asked",
     "Change",
     "CheckpointConfig",

@@ -9,9 +9,13 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.checkpoints._blobs import BlobReader
+from holdfast.checkpoints._facts import fact_of, result_of
 from holdfast.checkpoints._restore import Restored, definition_of, restore
+from holdfast.checkpoints._rows import event_of
 from holdfast.deltas import decode_plain
 from holdfast.errors import StorageError, UsageError
+from holdfast.events._base import BaseEvent
+from holdfast.graph import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
 from holdfast.ports import BranchInfo, JournalStore, Mark, Row, RunInfo
 
 EVERYTHING = 2**62
@@ -21,12 +25,12 @@ MANY = 1000
 SHORT = 8
 _NAMED = 5
 
-_STATUS = {
-    "method_execution_started": "running",
-    "method_execution_paused": "waiting",
-    "method_execution_finished": "completed",
-    "method_execution_failed": "failed",
-    "method_execution_cancelled": "cancelled",
+_STATUS: dict[type[Fact], str] = {
+    Started: "running",
+    Waiting: "waiting",
+    Completed: "completed",
+    Failed: "failed",
+    Cancelled: "cancelled",
 }
 
 
@@ -224,20 +228,24 @@ async def _told(store: JournalStore, restored: Restored) -> tuple[dict[str, Step
     steps: dict[str, StepRecord] = {}
     usage: Counter[str] = Counter()
     async for row in store.read(root, branch=restored.branch, upto=restored.seq):
-        if row.type in _STATUS and row.run_id == root:
-            _note(steps, row.type, decode_plain((await blobs.resolve_row(row)).payload))
-        elif row.type == "llm_call_completed":
+        if row.run_id == root:
+            _note(steps, event_of(await blobs.resolve_row(row), root, None))
+        if row.type == "llm_call_completed":
             usage.update({name: n for name, n in decode_plain(row.payload).get("usage", {}).items() if type(n) is int})
     pruned = {key: result for key, result in restored.results.items() if key not in steps}
     return {key: StepRecord(key, "completed", result=result) for key, result in pruned.items()} | steps, usage
 
 
-def _note(steps: dict[str, StepRecord], event_type: str, told: dict[str, Any]) -> None:
-    key = f"{told['method_name']}#{told.get('execution', 1)}"
+def _note(steps: dict[str, StepRecord], event: BaseEvent) -> None:
+    fact = fact_of(event)
+    if fact is None or isinstance(fact, Began):
+        return
+    key = f"{fact.step}#{fact.number}"
     step = steps.setdefault(key, StepRecord(key, "running"))
-    step.status = _STATUS[event_type]
-    step.route, step.result = told.get("route"), told.get("result")
-    step.error = f"{told.get('error_type', '')}: {told['error']}" if told.get("error") else ""
+    step.status = _STATUS[type(fact)]
+    step.route = fact.route if isinstance(fact, Completed) else None
+    step.result = result_of(event) if isinstance(fact, Completed) else None
+    step.error = fact.error if isinstance(fact, Failed) else ""
     if step.status == "running":
         step.attempts = (step.attempts or 0) + 1
 

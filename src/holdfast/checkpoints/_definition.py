@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from holdfast.checkpoints._owner import Owner
@@ -17,3 +19,5 @@ class Definition(Struct, frozen=True):
     """the module and class of its program"""
     inputs: tuple[str, ...] = ()
     """the names of its inputs; their values are in its first row, which a crash may have prevented"""
+    entity: dict[str, Any] = {}
+    """what was kicked off, if another process can make it again from that"""

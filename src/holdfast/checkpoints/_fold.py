@@ -7,28 +7,23 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from holdfast.checkpoints._facts import fact_of
+from holdfast.checkpoints._facts import Finisher, Opener, fact_of, result_of
 from holdfast.checkpoints._rows import event_of
 from holdfast.deltas import Delta, apply, decode_plain, encode_plain
 from holdfast.errors import StorageError
 from holdfast.events._base import BaseEvent
-from holdfast.events.families.flow import (
-    FlowFinishedEvent,
-    FlowInputReceivedEvent,
-    FlowInputRequestedEvent,
-    FlowStartedEvent,
-    MethodExecutionFailedEvent,
-    MethodExecutionFinishedEvent,
-)
+from holdfast.events.families.flow import FlowInputReceivedEvent, FlowInputRequestedEvent
 from holdfast.events.families.human import (
     HumanFeedbackReceivedEvent,
     HumanFeedbackRequestedEvent,
     HumanRequestTimedOutEvent,
 )
+from holdfast.events.families.llm import LLMCallCompletedEvent
 from holdfast.events.families.state import StateConflictEvent
 from holdfast.graph import (
     Completed,
     Fact,
+    Failed,
     Graph,
     GraphState,
     StepFailure,
@@ -37,7 +32,7 @@ from holdfast.graph import (
     failure_label,
     results_needed,
 )
-from holdfast.ports import Row
+from holdfast.ports import Row, Usage
 
 _KEPT = 64  # results are looked through once there are so many
 
@@ -72,6 +67,10 @@ class Progress(Struct):
     opened_by: str = ""
     """the event that told of its start; empty if nothing of it was written down"""
     is_finished: bool = False
+    parent: str = ""
+    """the run whose step started it; empty for the root"""
+    usage: Usage = Usage()
+    """of all model calls in it and in the runs inside it"""
 
 
 class Fold:
@@ -93,8 +92,10 @@ class Fold:
         """Take the next row into account."""
         event = event_of(row, self.root_run_id, self.last_event_id)
         self.last_event_id, self.seq = row.event_id, row.seq
-        if isinstance(event, FlowStartedEvent) and row.run_id not in self.runs:
+        if isinstance(event, Opener) and row.run_id not in self.runs:
             self._admit(row.run_id, event)
+        if isinstance(event, LLMCallCompletedEvent):
+            self._count(row.run_id, event)
         run = self.runs.get(row.run_id)
         if run is None:  # inside a step that has completed, or nothing that could be taken up again
             return
@@ -104,21 +105,31 @@ class Fold:
             run.standing = evolve(run.graph, run.standing, fact)
         self._note(run, event, fact)
 
-    def _admit(self, run_id: str, event: FlowStartedEvent) -> None:
+    def _count(self, run_id: str, event: LLMCallCompletedEvent) -> None:
+        """What a call used counts for its run and for every run around it."""
+        used = Usage.of_event(event.usage, event.cost_usd)
+        run = self.runs.get(run_id, self.root)
+        run.usage += used
+        while run.parent:
+            run = self.runs[run.parent]
+            run.usage += used
+
+    def _admit(self, run_id: str, event: Opener) -> None:
         """Follow a run that a step of a followed run has started."""
         parent_id, _, key = event.called_as.partition(" ")
         if (parent := self.runs.get(parent_id)) is not None and event.graph:
             parent.children[key] = run_id
-            self.runs[run_id] = Progress(msgspec.convert(event.graph, Graph))
+            self.runs[run_id] = Progress(msgspec.convert(event.graph, Graph), parent=parent_id)
 
     def _note(self, run: Progress, event: BaseEvent, fact: Fact | None) -> None:
-        if isinstance(event, FlowStartedEvent):
+        if isinstance(event, Opener):
             run.opened_by = event.event_id
-        elif isinstance(event, MethodExecutionFinishedEvent) and isinstance(fact, Completed):
+        elif isinstance(fact, Completed):
             self._complete(run, f"{fact.step}#{fact.number}", event)
-        elif isinstance(event, MethodExecutionFailedEvent) and failure_label(event.method_name) in run.graph.listeners:
-            key = failure_key(f"{event.method_name}#{event.execution}")
-            told = StepFailure(event.method_name, event.error, event.error_type)
+        elif isinstance(fact, Failed) and failure_label(fact.step) in run.graph.listeners:
+            key = failure_key(f"{fact.step}#{fact.number}")
+            error_type, _, error = fact.error.partition(": ")
+            told = StepFailure(fact.step, error, error_type)
             run.results[key], run.event_ids[key] = msgspec.to_builtins(told), event.event_id
         elif isinstance(event, HumanFeedbackRequestedEvent | FlowInputRequestedEvent):
             run.asked[event.request_id] = Asked(event.event_id, {"type": event.type, **msgspec.structs.asdict(event)})
@@ -131,7 +142,7 @@ class Fold:
             self._answer(run, event.request_id, None)
         elif isinstance(event, StateConflictEvent):
             run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
-        elif isinstance(event, FlowFinishedEvent):
+        elif isinstance(event, Finisher):
             run.is_finished = True
 
     @staticmethod
@@ -139,15 +150,15 @@ class Fold:
         run.answers[request_id] = answer
         run.asked.pop(request_id, None)
 
-    def _complete(self, run: Progress, key: str, event: MethodExecutionFinishedEvent) -> None:
-        run.results[key], run.event_ids[key] = event.result, event.event_id
+    def _complete(self, run: Progress, key: str, event: BaseEvent) -> None:
+        run.results[key], run.event_ids[key] = result_of(event), event.event_id
         run.conflicts.pop(key, None)
         for call in [call for call in run.children if call.rpartition("/")[0] == key]:
             self._forget(run.children.pop(call))
         for request_id in [known for known in (*run.answers, *run.asked) if step_of(known) == key]:
             run.answers.pop(request_id, None)
             run.asked.pop(request_id, None)
-        if len(run.results) >= _KEPT:
+        if len(run.results) >= _KEPT and not run.graph.keeps_results:
             needed = results_needed(run.standing)
             run.results = {key: result for key, result in run.results.items() if key in needed}
             run.event_ids = {key: event_id for key, event_id in run.event_ids.items() if key in needed}
@@ -188,12 +199,13 @@ def step_of(request_id: str) -> str:
 
 def _plain_progress(run: Progress) -> dict[str, Any]:
     asked = {request_id: msgspec.structs.asdict(one) for request_id, one in run.asked.items()}
-    structural = {"graph": msgspec.to_builtins(run.graph), "standing": msgspec.to_builtins(run.standing)}
+    structural = {name: msgspec.to_builtins(getattr(run, name)) for name in ("graph", "standing", "usage")}
     return msgspec.structs.asdict(run) | structural | {"asked": asked}
 
 
 def _progress_of(told: dict[str, Any], graph: Graph | None) -> Progress:
     told["graph"] = graph or msgspec.convert(told["graph"], Graph)
     told["standing"] = msgspec.convert(told["standing"], GraphState)
+    told["usage"] = msgspec.convert(told.get("usage", {}), Usage)
     told["asked"] = {request_id: Asked(**one) for request_id, one in told["asked"].items()}
     return Progress(**told)

@@ -37,6 +37,10 @@ class Journalling(Struct, frozen=True):
     tell: Tell
     wants: Callable[[type[BaseEvent]], bool]
     log_type: type[RunLog] = RunLog
+    kind: str = "flow"
+    """of what is run"""
+    entity: dict[str, Any] = {}
+    """what is run, if another process can make it again from that"""
 
     @property
     def store(self) -> JournalStore:
@@ -147,5 +151,5 @@ class Journalling(Struct, frozen=True):
         return RunRef(restored.info.root_run_id, begin_as, restored.info.incarnation, restored.seq)
 
     def _info(self, run_id: str, graph: Graph, made_by: str, now: int, inputs: tuple[str, ...]) -> RunInfo:
-        definition = msgspec.json.encode(Definition(Owner.this_process(), graph, made_by, inputs))
-        return RunInfo(run_id, "flow", graph.name, "running", 0, graph.fingerprint, now, now, definition=definition)
+        definition = msgspec.json.encode(Definition(Owner.this_process(), graph, made_by, inputs, self.entity))
+        return RunInfo(run_id, self.kind, graph.name, "running", 0, graph.fingerprint, now, now, definition=definition)

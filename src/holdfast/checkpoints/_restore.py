@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from holdfast.checkpoints._blobs import BlobReader
 from holdfast.checkpoints._definition import Definition
+from holdfast.checkpoints._facts import COMPLETED, STARTED, result_of, step_key
 from holdfast.checkpoints._fold import Fold
 from holdfast.checkpoints._rows import event_of
 from holdfast.errors import StorageError
 from holdfast.events._base import BaseEvent
-from holdfast.events.families.flow import MethodExecutionFinishedEvent, MethodExecutionStartedEvent
 from holdfast.graph import Graph, GraphState
 from holdfast.ports import JournalStore, Mark, Row, RunInfo
 
@@ -106,10 +106,11 @@ async def fold_upto(store: JournalStore, place: Place, graph: Graph) -> Fold:
 async def completed_steps(store: JournalStore, restored: Restored) -> AsyncIterator[BaseEvent]:
     """The recorded events of executions that completed, in order: to be shown to listeners again."""
     place = Place(restored.info, restored.branch, restored.seq)
-    openers = {row.started_event_id async for row in _rows(store, place, MethodExecutionFinishedEvent.type)}
+    finished = {event_type.type for event_type in COMPLETED}
+    openers = {row.started_event_id async for row in _rows(store, place, *finished)}
     blobs, previous = BlobReader(store.blob), None
-    async for row in _rows(store, place, MethodExecutionStartedEvent.type, MethodExecutionFinishedEvent.type):
-        if row.type == MethodExecutionFinishedEvent.type or row.event_id in openers:
+    async for row in _rows(store, place, *(one.type for one in STARTED), *finished):
+        if row.type in finished or row.event_id in openers:
             yield event_of(await blobs.resolve_row(row), restored.info.root_run_id, previous)
             previous = row.event_id
 
@@ -118,10 +119,11 @@ async def all_results(store: JournalStore, run_id: str, branch: str, upto: int |
     """Every result of a root run's steps with its execution key, in the order they completed."""
     place = await locate(store, run_id)
     blobs, found = BlobReader(store.blob), []
-    async for row in _rows(store, replace(place, branch=branch, upto=upto), MethodExecutionFinishedEvent.type):
+    async for row in _rows(store, replace(place, branch=branch, upto=upto), *(one.type for one in COMPLETED)):
         event = event_of(await blobs.resolve_row(row), run_id, None)
-        if row.run_id == run_id and isinstance(event, MethodExecutionFinishedEvent):
-            found.append((f"{event.method_name}#{event.execution}", event.result))
+        if row.run_id == run_id and isinstance(event, COMPLETED):
+            step, number = step_key(event)
+            found.append((f"{step}#{number}", result_of(event)))
     return found
 
 

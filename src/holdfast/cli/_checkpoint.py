@@ -138,7 +138,7 @@ def fork(
 def resume(
     checkpoint: IdArgument, flow: FlowOption = None, as_json: JsonOption = False, store: StoreOption = None
 ) -> None:
-    """Go on from a checkpoint, in this process, with the class you name.
+    """Go on from a checkpoint, in this process, with the class you name; of a crew or an agent, the module with its tools.
 
     Nothing that completed runs again. An earlier checkpoint than the last goes on with a branch of its own.
     """

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.agents import Agent, Crew
 from holdfast.checkpoints import CheckpointConfig, Found, find, fork_checkpoint, restore
 from holdfast.cli._checkpoint_data import mark_data, program_of
 from holdfast.cli._checkpoint_edits import Edits
@@ -23,6 +24,7 @@ from holdfast.ports import HumanRequest, JournalStore, RunInfo
 from holdfast.serde import to_plain
 
 FlowClass = type[Flow[Any]]
+ENTITIES: dict[str, type[Crew] | type[Agent]] = {"crew": Crew, "agent": Agent}
 EXIT_CODES = {"failed": 1, "cancelled": 4, "waiting": 5, "paused": 5}
 
 
@@ -57,9 +59,21 @@ def fork_and_run(store: JournalStore, checkpoint: str, branch: str, edits: Edits
 def resume_run(store: JournalStore, checkpoint: str, flow: str | None) -> Outcome:
     """Go on from a checkpoint to the run's end."""
     found = asyncio.run(find(store, checkpoint))
+    if (kind := ENTITIES.get(found.run.kind)) is not None:
+        return _run(store, found, _entity(kind, store, found, flow).kickoff)
     cls = load_flow(_named(flow, found.run))
     made = _made(lambda: cls(checkpoint=CheckpointConfig(store)))
     return _run(store, found, lambda: made.kickoff(from_checkpoint=found.id))
+
+
+def _entity(kind: type[Crew] | type[Agent], store: JournalStore, found: Found, module: str | None) -> Crew | Agent:
+    """The crew or agent of a run, made again from what was stored with it; its tools and functions are in a module."""
+    if module is not None:
+        _import(module.partition(":")[0])
+    made = kind.from_checkpoint(found.id, checkpoint=CheckpointConfig(store))
+    if isinstance(made, Crew):
+        made.human = PatientConsole()
+    return made
 
 
 def _made(make: Callable[[], Flow[Any]]) -> Flow[Any]:
@@ -112,18 +126,26 @@ def _named(flow: str | None, run: RunInfo) -> str:
     raise UsageError(f"say which class is to go on with the run; {hint}")
 
 
+def _import(module_name: str) -> Any:
+    """A module of the user's. Raises UsageError for whatever it raises."""
+    if os.getcwd() not in sys.path:  # as `python -m` would have it
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(module_name)
+    except Exception as error:
+        raise UsageError(f"--flow {module_name}: {type(error).__name__}: {error}") from error
+
+
 def load_flow(named: str) -> FlowClass:
     """The flow class that the user names as `module:Class`; nothing else is imported. Raises UsageError if it is none."""
     module_name, colon, qualname = named.partition(":")
     if not (module_name and colon and qualname):
         raise UsageError(f"--flow {named!r}: write MODULE:CLASS, such as shop.flows:Order")
-    if os.getcwd() not in sys.path:  # as `python -m` would have it
-        sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module_name)
+        found: Any = _import(module_name)
         for part in qualname.split("."):
             found = getattr(found, part)
-    except Exception as error:  # whatever the user's module raises while it is imported
+    except AttributeError as error:
         raise UsageError(f"--flow {named}: {type(error).__name__}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Flow)):
         raise UsageError(f"--flow {named}: this is not a Flow class")

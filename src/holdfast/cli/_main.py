@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 import holdfast
-from holdfast.cli import _checkpoint, _events, _gc, _resources
-from holdfast.errors import ConfigurationError, HoldfastError, RunCancelledError, UsageError
+from holdfast.cli import _checkpoint, _events, _flowfiles, _gc, _resources
+from holdfast.cli._terminal import printable
+from holdfast.errors import ConfigurationError, FlowFileError, HoldfastError, RunCancelledError, UsageError
 
 app = typer.Typer(
     name="holdfast",
@@ -24,6 +25,9 @@ app.add_typer(_checkpoint.app, name="checkpoint")
 app.command("gc", epilog=_gc.EPILOG)(_gc.gc)
 app.command("events")(_events.events)
 app.add_typer(_resources.app, name="resources")
+app.command("validate", epilog=_flowfiles.VALIDATE_EPILOG)(_flowfiles.validate)
+app.command("graph", epilog=_flowfiles.GRAPH_EPILOG)(_flowfiles.graph)
+app.command("schema", epilog=_flowfiles.SCHEMA_EPILOG)(_flowfiles.schema)
 
 EXIT_CODES: dict[type[HoldfastError], int] = {UsageError: 2, ConfigurationError: 3, RunCancelledError: 4}
 """The rest is 1."""
@@ -78,6 +82,7 @@ def _reader_left() -> bool:
 
 
 def _complain(error: HoldfastError) -> int:
-    message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(error))
+    lines = str(error).splitlines() if isinstance(error, FlowFileError) else [str(error)]
+    message = "\n".join(map(printable, lines))
     typer.secho(f"holdfast: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -12,8 +11,7 @@ import typer
 from holdfast.cli._help import JsonOption, StoreOption, examples
 from holdfast.cli._stores import make_store
 from holdfast.cli._terminal import console, echo_json, iso_time, on_terminal, printable, show_size
-from holdfast.errors import ConfigurationError
-from holdfast.stores import SqliteStore
+from holdfast.stores import PostgresLedger, SqliteLedger, SqliteStore
 
 if TYPE_CHECKING:
     from holdfast.ports import Ledger, LedgerRow, SweepReport
@@ -66,17 +64,13 @@ def sweep(as_json: JsonOption = False, store: StoreOption = None) -> None:
 def with_ledger(location: str | None, work: Callable[[Ledger], Awaitable[T]]) -> T | None:
     """Do something with the ledger; None if there is no store yet. Raises ConfigurationError if there is no project."""
     store = make_store(location)
-    if not isinstance(store, SqliteStore):
-        raise ConfigurationError(
-            "what is held is written down in SQLite only, so far; name an SQLite file with --store"
-        )
-    return asyncio.run(_with_ledger(store.path, work)) if store.path.exists() else None
+    if isinstance(store, SqliteStore):
+        return asyncio.run(_with_ledger(SqliteLedger(store.path), work)) if store.path.exists() else None
+    return asyncio.run(_with_ledger(PostgresLedger(store.dsn, schema=store.schema), work))
 
 
-async def _with_ledger(path: Path, work: Callable[[Ledger], Awaitable[T]]) -> T:
-    from holdfast.stores import SqliteLedger
-
-    async with SqliteLedger(path) as ledger:
+async def _with_ledger(ledger: SqliteLedger | PostgresLedger, work: Callable[[Ledger], Awaitable[T]]) -> T:
+    async with ledger:
         return await work(ledger)
 
 

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
         AgentExecutionErrorEvent as AgentExecutionErrorEvent,
     )
     from holdfast.events.families.agent import (
+        AgentExecutionPausedEvent as AgentExecutionPausedEvent,
+    )
+    from holdfast.events.families.agent import (
         AgentExecutionStartedEvent as AgentExecutionStartedEvent,
     )
     from holdfast.events.families.bus import (
@@ -73,6 +76,9 @@ if TYPE_CHECKING:
     )
     from holdfast.events.families.crew import (
         CrewKickoffFailedEvent as CrewKickoffFailedEvent,
+    )
+    from holdfast.events.families.crew import (
+        CrewKickoffPausedEvent as CrewKickoffPausedEvent,
     )
     from holdfast.events.families.crew import (
         CrewKickoffStartedEvent as CrewKickoffStartedEvent,
@@ -231,6 +237,9 @@ if TYPE_CHECKING:
         LLMCallFailedEvent as LLMCallFailedEvent,
     )
     from holdfast.events.families.llm import (
+        LLMCallPausedEvent as LLMCallPausedEvent,
+    )
+    from holdfast.events.families.llm import (
         LLMCallStartedEvent as LLMCallStartedEvent,
     )
     from holdfast.events.families.llm import (
@@ -238,6 +247,9 @@ if TYPE_CHECKING:
     )
     from holdfast.events.families.llm import (
         LLMStreamChunkEvent as LLMStreamChunkEvent,
+    )
+    from holdfast.events.families.llm import (
+        LLMStreamRestartedEvent as LLMStreamRestartedEvent,
     )
     from holdfast.events.families.llm import (
         LLMThinkingChunkEvent as LLMThinkingChunkEvent,
@@ -396,6 +408,9 @@ if TYPE_CHECKING:
         TaskFailedEvent as TaskFailedEvent,
     )
     from holdfast.events.families.task import (
+        TaskPausedEvent as TaskPausedEvent,
+    )
+    from holdfast.events.families.task import (
         TaskSkippedEvent as TaskSkippedEvent,
     )
     from holdfast.events.families.task import (
@@ -415,6 +430,9 @@ if TYPE_CHECKING:
     )
     from holdfast.events.families.tool import (
         ToolUsageLimitReachedEvent as ToolUsageLimitReachedEvent,
+    )
+    from holdfast.events.families.tool import (
+        ToolUsagePausedEvent as ToolUsagePausedEvent,
     )
     from holdfast.events.families.tool import (
         ToolUsageStartedEvent as ToolUsageStartedEvent,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from holdfast.flow._conditions import and_, each, failed, gathered, or_
 from holdfast.flow._decorators import listen, router, start
 from holdfast.flow._flow import Flow
-from holdfast.flow._human import HumanFeedbackResult, human_feedback
-from holdfast.flow._kickoff import Pending
+from holdfast.flow._human import human_feedback
 from holdfast.flow._persist import persist
-from holdfast.flow._state import FlowState
+from holdfast.human import HumanFeedbackResult
+from holdfast.kickoff import FlowState, Pending
 
 __all__ = [
     "Flow",

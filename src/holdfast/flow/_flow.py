@@ -15,20 +15,15 @@ from holdfast.context import current_run_id
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.events.families.flow import FlowPlotEvent
-from holdfast.flow._asking import Asking
 from holdfast.flow._compile import FlowShape, compile_flow
 from holdfast.flow._decorators import NOTE
-from holdfast.flow._durable import Plan, made_by_of
-from holdfast.flow._human import HumanFeedbackResult
-from holdfast.flow._kickoff import Kickoff
-from holdfast.flow._launch import alaunch, alaunch_stream, launch, launch_stream
-from holdfast.flow._recorded import answer_to, class_of, find_recorded, questions_of
-from holdfast.flow._secrets import missing_secrets
-from holdfast.flow._state import with_id
+from holdfast.flow._front import FlowFront, made_by_of
+from holdfast.flow._recorded import class_of
 from holdfast.graph import Graph, to_html, to_mermaid, to_svg
-from holdfast.human import ConsoleProvider
+from holdfast.human import ConsoleProvider, HumanFeedbackResult
 from holdfast.ids import new_id
-from holdfast.ports import DefaultRuntime, HumanProvider, HumanRequest
+from holdfast.kickoff import Asking, Budget, Kickoff, Plan, Starter, checkpoint_config, with_id
+from holdfast.ports import HumanProvider, HumanRequest, Usage
 
 S = TypeVar("S")
 
@@ -41,7 +36,7 @@ class Flow(Generic[S]):
 
     Arguments: `initial_state`, a class or an example that is copied; `name`, else that of the class; `runtime`, else the default
     one; `checkpoint`, where its runs are written down so that they can be taken up again (True: the project's own store; None:
-    nowhere); `human`, who is asked (the terminal, unless something else is given).
+    nowhere); `human`, who is asked (the terminal, unless something else is given); `budget`, what each run may use.
     """
 
     initial_state: ClassVar[Any] = None
@@ -76,26 +71,22 @@ class Flow(Generic[S]):
         checkpoint: CheckpointConfig | bool | None = None,
         human: HumanProvider | None = None,
         stream: bool | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.flow_id = new_id()
         self.name = name or type(self).__name__
         self.state_example = initial_state if initial_state is not None else self._declared_state()
-        self._runtime = runtime
-        if not isinstance(checkpoint, CheckpointConfig | bool | None):
-            raise UsageError(
-                f"checkpoint={checkpoint!r} says not how: write checkpoint=True for the project's own store, or a CheckpointConfig"
-            )
-        self.checkpoint = CheckpointConfig() if checkpoint is True else checkpoint or None
+        self._starter = Starter(runtime)
+        self.checkpoint = checkpoint_config(checkpoint)
         """Where its runs are written down, if they are; `True` means the project's own store."""
         self.human: HumanProvider = human or ConsoleProvider()
         """Who is asked by `ask` and `@human_feedback`."""
+        self.budget = budget
+        """What each run of it may use, with the agents and crews inside it."""
         if stream is not None:
             self.stream = stream
         self._live: dict[str, Kickoff] = {}
         self._latest: Kickoff | None = None
-        self._next: Plan | None = None
-        self._put_down: str | None = None
-        self._questions: tuple[HumanRequest, ...] = ()
 
     @classmethod
     def _declared_state(cls) -> Any:
@@ -123,7 +114,7 @@ class Flow(Generic[S]):
         graph = msgspec.structs.replace(self.graph(), name=self.name)
         _replace_file(path, draw(graph))
         told = FlowPlotEvent(flow_name=self.name, path=str(path))
-        (self._runtime or DefaultRuntime.get()).event_bus.tell_outside(self, told)
+        self._starter.runtime.event_bus.tell_outside(self, told)
         return path
 
     @classmethod
@@ -162,6 +153,11 @@ class Flow(Generic[S]):
         return self._kickoff().counts()
 
     @property
+    def usage(self) -> Usage:
+        """What the model calls of the latest run used, once it is over."""
+        return self._kickoff().usage
+
+    @property
     def human_feedback_history(self) -> list[HumanFeedbackResult]:
         """What people said in the latest run, oldest first; the last hundred."""
         return list(self._kickoff().feedback)
@@ -187,7 +183,7 @@ class Flow(Generic[S]):
         """The kickoff that this code belongs to; outside any, the latest."""
         found = self._live.get(current_run_id() or "") or self._latest
         if found is None:
-            found = self._latest = Kickoff(self, Plan(), None)
+            found = self._latest = Kickoff(FlowFront(self), Plan(), None)
         return found
 
     def keep_kickoff(self, run_id: str, kickoff: Kickoff) -> None:
@@ -218,13 +214,8 @@ class Flow(Generic[S]):
         if there is none or it has completed or was cancelled, RunBusyError while a live process holds it, GraphChangedError if
         the flow has other methods now.
         """
-        runtime = self._runtime or DefaultRuntime.get()
-        if asyncio._get_running_loop() is not None and runtime.current_run() is not None:
-            raise SyncInAsyncError(
-                "kickoff() inside an async step would block the loop of its own run; use `await akickoff()`"
-            )
-        begin = launch_stream if self._streams(stream) else launch
-        return begin(self, runtime, self._planned(inputs, from_checkpoint))
+        streamed = self._streams(stream)
+        return self._starter.start(FlowFront(self), inputs, from_checkpoint, streamed=streamed)
 
     async def akickoff(
         self,
@@ -234,23 +225,13 @@ class Flow(Generic[S]):
         stream: bool | None = None,
     ) -> Any:
         """`kickoff` for coroutines: `stream = await flow.akickoff(stream=True)`, then `async for frame in stream`."""
-        begin = alaunch_stream if self._streams(stream) else alaunch
-        return await begin(self, self._runtime or DefaultRuntime.get(), self._planned(inputs, from_checkpoint))
+        streamed = self._streams(stream)
+        return await self._starter.astart(FlowFront(self), inputs, from_checkpoint, streamed=streamed)
 
     def _streams(self, asked: bool | None) -> bool:
         return self.stream is True if asked is None else asked  # a method may have that name
 
     kickoff_async = akickoff
-
-    def _planned(self, inputs: Mapping[str, Any] | None, from_checkpoint: Where | None) -> Plan:
-        """What this kickoff is to do. What `from_checkpoint` or `fork` planned is done once; the next one starts afresh."""
-        plan, self._next = self._next or Plan(), None
-        plan = msgspec.structs.replace(plan, inputs=dict(inputs or {}), checkpoint=from_checkpoint or plan.checkpoint)
-        if plan.checkpoint is not None and self.checkpoint is None and plan.config is None:
-            raise UsageError(
-                "to go on from a checkpoint the flow must know where it is kept: Flow(checkpoint=CheckpointConfig(…))"
-            )
-        return plan
 
     # -- taking it up again ----------------------------------------------------------------------------------------
 
@@ -289,8 +270,7 @@ class Flow(Generic[S]):
         there is no such checkpoint; so does `kickoff()` if the run has a branch of that name.
         """
         flow = cls._recorded(where, checkpoint, runtime, options)
-        assert flow._next is not None
-        flow._next = msgspec.structs.replace(flow._next, branch=branch, edits=dict(state or {}))
+        flow._starter.fork(branch, state or {})
         flow._kickoff().edit(state or {})
         return flow
 
@@ -307,7 +287,7 @@ class Flow(Generic[S]):
     @property
     def pending(self) -> tuple[HumanRequest, ...]:
         """The questions that its run was put down with."""
-        return self._questions
+        return self._starter.questions
 
     def resume(self, answer: str = "", *, request_id: str | None = None) -> Any:
         """Go on with a run that waits for a person. If it waits for several answers, say which one this is.
@@ -315,38 +295,30 @@ class Flow(Generic[S]):
         Returns and raises what `kickoff` does: another `Pending` if more is needed. An answer counts although its time is over.
         Raises UsageError if the run waits for no such answer.
         """
-        self._answer(answer, request_id)
+        self._starter.answer(self.checkpoint, answer, request_id)
         return self.kickoff()
 
     async def aresume(self, answer: str = "", *, request_id: str | None = None) -> Any:
         """`resume` for coroutines."""
-        self._answer(answer, request_id)
+        self._starter.answer(self.checkpoint, answer, request_id)
         return await self.akickoff()
 
     resume_async = aresume
 
-    def _answer(self, answer: str, request_id: str | None) -> None:
-        plan = self._next or Plan(checkpoint=self._put_down, config=self.checkpoint or CheckpointConfig())
-        answers = {**plan.answers, **answer_to(self._questions, request_id, answer)}
-        self._next = msgspec.structs.replace(plan, answers=answers)
-
     def put_down(self, run_id: str, questions: tuple[HumanRequest, ...]) -> None:
         """Its run waits for people; the next `resume()` is about these questions."""
-        self._put_down, self._questions = run_id, questions
+        self._starter.put_down(run_id, questions)
 
     @classmethod
     def _recorded(
         cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any, options: dict[str, Any]
     ) -> Self:
-        config, runtime = checkpoint or CheckpointConfig(), runtime or DefaultRuntime.get()
-        restored, found = find_recorded(runtime, config, where)
+        config = checkpoint or CheckpointConfig()
+        restored, plan = Starter(runtime).find(config, where)
         flow = class_of(cls, restored)(checkpoint=config, runtime=runtime, **options)
-        flow._next = Plan(checkpoint=found)
-        run_id = restored.info.root_run_id
-        secrets = missing_secrets(restored.state, run_id, flow.name, config.secrets)
-        flow.put_down(run_id, (*questions_of(restored), *secrets))
-        flow._latest = Kickoff(flow, flow._next, None)
-        flow._latest.show(restored, runtime)
+        flow._starter.take_up(flow.name, config, restored, plan)
+        flow._latest = Kickoff(FlowFront(flow), plan, None)
+        flow._latest.show(restored, flow._starter.runtime)
         return flow
 
     @classmethod

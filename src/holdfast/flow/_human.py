@@ -17,22 +17,6 @@ GATE = "__holdfast_gate__"
 SUFFIX = ":feedback"
 
 
-class HumanFeedbackResult(Struct, frozen=True):
-    """What a person said of a method's result."""
-
-    output: Any
-    """the method's result"""
-    feedback: str
-    """what the person said; empty if nobody answered in time"""
-    outcome: str | None = None
-    """which of `emit` that amounts to"""
-    method_name: str = ""
-    at_us: int = 0
-    """when it was said, in microseconds since 1970"""
-    metadata: dict[str, Any] = {}
-    """what the decorator was given"""
-
-
 class Gate(Struct, frozen=True):
     """What `@human_feedback` says of a method."""
 

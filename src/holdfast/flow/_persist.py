@@ -14,10 +14,10 @@ from holdfast import stores
 from holdfast.context import position
 from holdfast.deltas import plain
 from holdfast.errors import FlowDefinitionError, StorageError
-from holdfast.flow._secrets import saved_with_secrets
-from holdfast.flow._state import restore_state
 from holdfast.graph._cell import SharedState
 from holdfast.home import find_home, make_home
+from holdfast.kickoff._secrets import saved_with_secrets
+from holdfast.kickoff._state import restore_state
 from holdfast.ports import FlowPersistence
 from holdfast.runs import Run
 

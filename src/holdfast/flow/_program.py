@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from holdfast.context import is_async_callable
-from holdfast.errors import AnswerPendingError
+from holdfast.context import Subject, is_async_callable
+from holdfast.errors import AnswerPendingError, StepFailedError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.flow import (
     MethodExecutionCancelledEvent,
@@ -15,11 +15,12 @@ from holdfast.events.families.flow import (
     MethodExecutionPausedEvent,
     MethodExecutionStartedEvent,
 )
-from holdfast.flow._asking import Asking
 from holdfast.flow._compile import FlowShape
 from holdfast.flow._decorators import route_name
-from holdfast.flow._human import SUFFIX, Gate, HumanFeedbackResult
+from holdfast.flow._human import SUFFIX, Gate
 from holdfast.graph import Cancelled, Completed, Execution, Fact, Failed, Started, Waiting
+from holdfast.human import HumanFeedbackResult
+from holdfast.kickoff import Asking
 from holdfast.ports import HumanProvider
 
 if TYPE_CHECKING:
@@ -75,6 +76,17 @@ class FlowProgram:
 
     def route(self, step: str, result: Any) -> str | None:
         return result.outcome if isinstance(result, HumanFeedbackResult) else route_name(result)
+
+    def items(self, step: str, result: Any) -> int | None:
+        if isinstance(result, list | tuple):
+            return len(result)
+        raise StepFailedError(
+            f"step {step} returned a {type(result).__name__}, but something is to run for each item of its result: "
+            f"return a list"
+        )
+
+    def subject(self, step: str) -> Subject | None:
+        return None
 
     def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:
         if isinstance(fact, Started):

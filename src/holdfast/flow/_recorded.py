@@ -1,31 +1,17 @@
-"""Flows that are taken up again in a process that has only their classes: by checkpoint, by branch, by answer."""
+"""The class of a recorded flow."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
-from holdfast.checkpoints import CheckpointConfig, Progress, Restored, Where, definition_of, restore, source_of
-from holdfast.errors import StorageError, UsageError
-from holdfast.flow._durable import made_by_of, waited_for
-from holdfast.ports import HumanRequest
+from holdfast.checkpoints import Restored, definition_of
+from holdfast.errors import StorageError
+from holdfast.flow._front import made_by_of
 
 if TYPE_CHECKING:
     from holdfast.flow._flow import Flow
 
 F = TypeVar("F", bound="Flow[Any]")
-
-
-def find_recorded(runtime: Any, config: CheckpointConfig, where: Where) -> tuple[Restored, str]:
-    """A recorded run as it stood at a checkpoint, and the checkpoint's id in the store of the configuration."""
-
-    async def find() -> tuple[Restored, str]:
-        source = await source_of(config, runtime, where)
-        assert source.checkpoint is not None
-        return await restore(source.store, source.checkpoint), source.checkpoint
-
-    return waited_for(runtime, find())
 
 
 def class_of(kind: type[F], restored: Restored) -> type[F]:
@@ -42,42 +28,3 @@ def class_of(kind: type[F], restored: Restored) -> type[F]:
             f"{first}, or call {name}.from_checkpoint()"
         )
     return found
-
-
-def questions_of(restored: Restored) -> tuple[HumanRequest, ...]:
-    """What the run and the runs inside it wait for."""
-    return tuple(_request(run_id, *item) for run_id, run in restored.fold.runs.items() for item in _asked(run))
-
-
-def _asked(progress: Progress) -> list[tuple[str, dict[str, Any]]]:
-    return [(request_id, asked.event) for request_id, asked in progress.asked.items()]
-
-
-def _request(run_id: str, request_id: str, event: dict[str, Any]) -> HumanRequest:
-    is_feedback = event["type"] == "human_feedback_requested"
-    told = {
-        "id": request_id,
-        "kind": "feedback" if is_feedback else "input",
-        "message": event["message"],
-        "run_id": run_id,
-        "flow_name": event["flow_name"],
-        "method_name": event["method_name"],
-        "output": event.get("output"),
-        "options": event.get("emit", ()),
-        "metadata": event.get("metadata", {}),
-        "expires_us": event.get("expires_us"),
-    }
-    return msgspec.convert(told, HumanRequest)
-
-
-def answer_to(questions: tuple[HumanRequest, ...], request_id: str | None, answer: str) -> dict[str, str]:
-    """An answer with the question it belongs to. Raises UsageError if that cannot be told."""
-    ids = [question.id for question in questions]
-    if request_id is None and len(ids) == 1:
-        return {ids[0]: answer}
-    if request_id in ids:
-        return {str(request_id): answer}
-    if not ids:
-        raise UsageError("this run waits for no answer, or for none any more; kickoff() goes on with it if it can")
-    waiting = ", ".join(repr(one) for one in ids)
-    raise UsageError(f"say which question is answered, resume(answer, request_id=…), one of {waiting}")

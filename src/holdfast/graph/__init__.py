@@ -19,6 +19,7 @@ from holdfast.graph._core import (
 )
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, StepFailure, Waiting
 from holdfast.graph._model import (
+    BEGINNING,
     AllOf,
     AnyOf,
     Condition,
@@ -37,6 +38,7 @@ from holdfast.graph._program import Program
 from holdfast.graph._scheduler import Scheduler, end_with
 
 __all__ = [
+    "BEGINNING",
     "AllOf",
     "AnyOf",
     "Began",

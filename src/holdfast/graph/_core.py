@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
 from holdfast.graph._model import (
+    BEGINNING,
     Graph,
     Node,
     each_label,
@@ -172,6 +173,8 @@ def _begin(graph: Graph, state: GraphState) -> GraphState:
         return _begin_again(graph, state)
     for node in graph.starts:
         state = _trigger(graph, state, node, None)
+    if BEGINNING in graph.listeners:
+        state = _arrive(graph, state, {BEGINNING: ""})
     return replace(state, begun=True)
 
 
@@ -217,7 +220,7 @@ def _complete(graph: Graph, state: GraphState, execution: Execution, key: str, r
         # what a route triggers is given what the router was given: the route itself is only a name
         labels[route_label(route)] = key if node.hands_on else execution.cause or key
     if node.is_router and state.won:  # a new wave, for every race that this result may lead to
-        ahead = graph.ahead_of(tuple(labels))
+        ahead = graph.ahead_of((*labels, each_label(execution.step)))
         state = replace(state, won={name: label for name, label in state.won.items() if name not in ahead})
     return _arrive(graph, state, labels)
 

@@ -17,6 +17,10 @@ class Source(Struct, frozen=True, tag="source"):
     label: str
 
 
+BEGINNING = "▷"
+"""The label that arrives when a run begins: for steps that also run later."""
+
+
 def route_label(route: str) -> str:
     """The label of a route. No step's name looks like it, so a route may be called like a step."""
     return f"→{route}"
@@ -98,6 +102,8 @@ class Graph(Struct, frozen=True, dict=True):
     nodes: tuple[Node, ...]
     max_calls: int = 100
     """how often one step may run in one run, so that a loop that never ends is noticed"""
+    keeps_results: bool = False
+    """whether every result may be needed until the run ends, not only by what it triggers"""
 
     @cached_property
     def by_name(self) -> dict[str, Node]:

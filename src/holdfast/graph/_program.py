@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from holdfast.context import Subject
 from holdfast.deltas import Delta
 from holdfast.events._base import BaseEvent
 from holdfast.graph._core import Execution
@@ -26,6 +27,17 @@ class Program(Protocol):
 
     def route(self, step: str, result: Any) -> str | None:
         """The route that a router's result names."""
+        ...
+
+    def items(self, step: str, result: Any) -> int | None:
+        """How many items a result has, of a step whose result is taken apart; None if nothing is to run for them.
+
+        Raises StepFailedError for a result that has no items and should.
+        """
+        ...
+
+    def subject(self, step: str) -> Subject | None:
+        """On whose behalf a step works; None for that of the run."""
         ...
 
     def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:

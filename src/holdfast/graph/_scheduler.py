@@ -205,13 +205,11 @@ class Scheduler:
         route = self.program.route(execution.step, result) if self.graph.by_name[execution.step].is_router else None
         if execution.step not in self.graph.spreading:
             return Outcome(Completed(execution.step, execution.number, route), result)
-        if isinstance(result, list | tuple):
-            return Outcome(Completed(execution.step, execution.number, route, len(result)), result)
-        error = StepFailedError(
-            f"step {execution.step} returned a {type(result).__name__}, but something is to run for each item of its "
-            f"result: return a list"
-        )
-        return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+        try:
+            items = self.program.items(execution.step, result)
+        except StepFailedError as error:
+            return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+        return Outcome(Completed(execution.step, execution.number, route, items), result)
 
     async def _await_alone(self, execution: Execution) -> None:
         outside = position.set(self._place(execution))
@@ -342,7 +340,7 @@ class Scheduler:
 
     def _forget(self) -> None:
         """Let go of results that no step can be given any more."""
-        if len(self.results) < 64:
+        if len(self.results) < 64 or self.graph.keeps_results:
             return
         needed = results_needed(self.state)
         self.results = {key: result for key, result in self.results.items() if key in needed}
@@ -359,7 +357,8 @@ class Scheduler:
     def _place(self, execution: Execution) -> Position:
         here = self.run.place
         cause = self.event_ids.get(execution.cause or "")
-        return Position(self.run.id, here.scope, here.subject, cause or here.triggered_by, execution.key)
+        subject = self.program.subject(execution.step) or here.subject
+        return Position(self.run.id, here.scope, subject, cause or here.triggered_by, execution.key)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

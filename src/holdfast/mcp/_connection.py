@@ -7,11 +7,12 @@ and a caller is told of the break instead of being cancelled by it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
-from holdfast.errors import McpConnectionError, UsageError
+from holdfast.errors import McpConnectionError
+from holdfast.mcp._places import Enter, Place
 
 T = TypeVar("T")
 
@@ -19,10 +20,8 @@ T = TypeVar("T")
 class Connection:
     """Open from `open()` to `aclose()`, or until it breaks. Belongs to the loop it was opened on."""
 
-    def __init__(self, name: str, url: str, headers: Mapping[str, str], seconds: float) -> None:
-        self._name = name
-        self._url = url
-        self._headers = headers
+    def __init__(self, place: Place, seconds: float) -> None:
+        self._place = place
         self._seconds = seconds
         self._stop = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -40,9 +39,9 @@ class Connection:
 
     async def open(self) -> None:
         """Connect and shake hands. Raises McpConnectionError; nothing is left open then."""
-        make = await asyncio.to_thread(_load_sdk)  # a second of importing: not on the loop
+        enter = await asyncio.to_thread(self._place.load)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._keeper = asyncio.create_task(self._keep(make, ready), name=f"holdfast-mcp-{self._name}")
+        self._keeper = asyncio.create_task(self._keep(enter, ready), name=f"holdfast-mcp-{self._place.name}")
         try:
             await asyncio.wait({ready, self._keeper}, timeout=self._seconds, return_when=asyncio.FIRST_COMPLETED)
             if not self.is_open:
@@ -51,10 +50,10 @@ class Connection:
             await self.aclose()
             raise
 
-    async def _keep(self, make: Callable[[str, Mapping[str, str]], Any], ready: asyncio.Future[None]) -> None:
+    async def _keep(self, enter: Enter, ready: asyncio.Future[None]) -> None:
         try:
             async with AsyncExitStack() as stack:
-                self._client = await make(self._url, self._headers)(stack)
+                self._client = await enter(stack)
                 ready.set_result(None)
                 await self._stop.wait()
         except asyncio.CancelledError:
@@ -66,10 +65,7 @@ class Connection:
 
     def _unreachable(self) -> McpConnectionError:
         why = self._why or f"it did not answer within {self._seconds:g} s"
-        return McpConnectionError(
-            f"MCP server {self._name} cannot be reached at {self._url}: {why}; see that it is up and the address is right",
-            server=self._name,
-        )
+        return McpConnectionError(self._place.unreachable(why), server=self._place.name)
 
     async def use(self, call: Callable[[Any], Awaitable[T]]) -> T:
         """What `call(client)` gives. Raises McpConnectionError when the connection breaks meanwhile."""
@@ -90,11 +86,7 @@ class Connection:
 
     def lost(self) -> McpConnectionError:
         """What a caller is told whose answer cannot come any more."""
-        why = f" ({self._why})" if self._why else ""
-        return McpConnectionError(
-            f"the connection to MCP server {self._name} is lost{why}; see that it is up, then call connect() again",
-            server=self._name,
-        )
+        return McpConnectionError(self._place.lost(self._why), server=self._place.name)
 
     async def aclose(self) -> None:
         """Say goodbye and end. Closing twice is fine."""
@@ -109,27 +101,13 @@ class Connection:
             await asyncio.wait({self._keeper})
 
 
-def _load_sdk() -> Callable[[str, Mapping[str, str]], Callable[[AsyncExitStack], Awaitable[Any]]]:
-    try:
-        import mcp
-        from mcp.client.streamable_http import streamable_http_client
-    except ImportError as error:
-        raise UsageError("MCP servers need the official SDK: pip install 'holdfast[mcp]'") from error
-    import httpx2
-
-    def make(url: str, headers: Mapping[str, str]) -> Callable[[AsyncExitStack], Awaitable[Any]]:
-        async def enter(stack: AsyncExitStack) -> Any:
-            timeout = httpx2.Timeout(30.0, read=300.0)
-            http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(headers), timeout=timeout))
-            return await stack.enter_async_context(mcp.Client(streamable_http_client(url, http_client=http)))
-
-        return enter
-
-    return make
-
-
 def _reason(error: BaseException) -> str:
-    """The innermost sentence of a group of errors."""
+    cause = innermost(error)
+    return str(cause) or type(cause).__name__
+
+
+def innermost(error: BaseException) -> BaseException:
+    """What went wrong, out of the groups that task groups wrap it in."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    return error

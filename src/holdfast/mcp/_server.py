@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from holdfast.errors import (
-    McpCallError,
-    McpConnectionError,
-    McpTimeoutError,
-    SecretMissingError,
-    UsageError,
-    WrongLoopError,
-)
+from holdfast.errors import McpConnectionError, SecretMissingError, UsageError, WrongLoopError
 from holdfast.mcp._connection import Connection
-from holdfast.mcp._tool import McpTool
+from holdfast.mcp._peer import McpPeer
+from holdfast.mcp._places import HttpPlace
 
-_CLOSED, _TIMED_OUT = -32000, -32001
-"""The SDK's codes for errors that are not the server's own."""
-_MOST_PAGES = 100
+T = TypeVar("T")
 
 
-class McpServer:
+class McpServer(McpPeer):
     """An MCP server at an address: `async with McpServer("https://…/mcp") as server: tools = await server.tools()`.
 
     Its tools work while it is connected, on the loop it was connected on. Header values are secrets: never shown or stored.
@@ -54,7 +46,6 @@ class McpServer:
         self.url = url
         self.name = name or parts.netloc
         self.timeout = timeout
-        """Seconds a call may take."""
         self._connect_timeout = connect_timeout
         self._headers = {key: SecretStr(v) if isinstance(v, str) else v for key, v in (headers or {}).items()}
         self._connection: Connection | None = None
@@ -73,7 +64,7 @@ class McpServer:
         if self.is_connected:
             return self
         headers = {key: value.get_secret_value() for key, value in self._headers.items()}
-        connection = Connection(self.name, self.url, headers, self._connect_timeout)
+        connection = Connection(HttpPlace(self.name, self.url, headers), self._connect_timeout)
         await connection.open()
         self._connection = connection
         return self
@@ -101,45 +92,8 @@ class McpServer:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    async def tools(self, **options: Any) -> list[McpTool]:
-        """What it offers, as tools for a model. `options` are settings of every tool: cache, max_usage_count, …"""
-        found: list[Any] = []
-        cursor: str | None = None
-        for _ in range(_MOST_PAGES):
-            at = cursor
-            page = await self._open_connection().use(lambda client, at=at: client.list_tools(cursor=at))  # type: ignore[misc]
-            found += page.tools
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return [McpTool.of(self, tool, options) for tool in found]
-
-    async def call(self, tool: str, arguments: dict[str, Any]) -> Any:
-        """Call a tool by its name there; gives its data where it has any, else its text.
-
-        Raises McpCallError with the server's words, McpTimeoutError, or McpConnectionError.
-        """
-        connection = self._open_connection()
-        result = await connection.use(lambda client: self._call(client, tool, arguments, connection))
-        text = "\n".join(_in_words(part) for part in result.content)
-        if result.is_error:
-            raise McpCallError(text or f"{self.name} says only that {tool} failed", server=self.name)
-        return text if result.structured_content is None else _unwrapped(result.structured_content)
-
-    async def _call(self, client: Any, tool: str, arguments: dict[str, Any], connection: Connection) -> Any:
-        from mcp.shared.exceptions import MCPError
-
-        try:
-            return await client.call_tool(tool, arguments, read_timeout_seconds=self.timeout)
-        except MCPError as error:
-            if error.error.code == _TIMED_OUT:
-                raise McpTimeoutError(
-                    f"{tool} of MCP server {self.name} did not answer within {self.timeout:g} s; allow more, or ask for less",
-                    server=self.name,
-                ) from error
-            if error.error.code == _CLOSED:
-                raise connection.lost() from error
-            raise McpCallError(f"{self.name}: {error.error.message}", server=self.name) from error
+    async def _talk(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
+        return await work(self._open_connection())
 
     def _open_connection(self) -> Connection:
         if self._connection is None:
@@ -173,12 +127,3 @@ class McpServer:
                 raise SecretMissingError(f"{stored['name']}.{name}")
         settings = {key: stored[key] for key in ("name", "timeout", "connect_timeout")}
         return cls(stored["url"], headers={name: given[name] for name in stored["headers"]}, **settings)
-
-
-def _in_words(part: Any) -> str:
-    return part.text if part.type == "text" else f"({part.type} content, which is not shown here)"
-
-
-def _unwrapped(data: dict[str, Any]) -> Any:
-    """A tool that returns no object has its value wrapped in one."""
-    return data["result"] if set(data) == {"result"} else data

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 from holdfast.tools import BaseTool
 
 if TYPE_CHECKING:
-    from holdfast.mcp._server import McpServer
+    from holdfast.mcp._peer import McpPeer
 
 
 class McpTool(BaseTool):
@@ -25,7 +25,7 @@ class McpTool(BaseTool):
     _server: Any = PrivateAttr(default=None)
 
     @classmethod
-    def of(cls, server: McpServer, told: Any, options: dict[str, Any]) -> McpTool:
+    def of(cls, server: McpPeer, told: Any, options: dict[str, Any]) -> McpTool:
         """The tool that a server told of."""
         made = cls(
             name=told.name,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from holdfast.models._messages import AssistantMessage
-from holdfast.models._usage import Usage
+from holdfast.ports import Usage
 
 Finish = Literal["stop", "length", "tool_call", "content_filter", "error", "unknown"]
 Thinking = bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"]

@@ -23,7 +23,7 @@ from holdfast.models._calls import (
 )
 from holdfast.models._messages import AssistantMessage, AssistantPart, Message, Text, Thought, ToolCall
 from holdfast.models._model import Model
-from holdfast.models._usage import Usage
+from holdfast.ports import Usage
 
 Pause = Callable[[], Awaitable[None]]
 Piece = str | Text | Thought | ToolCall | ModelError | Pause

@@ -7,6 +7,9 @@ from typing import Any
 from holdfast.errors import StorageError
 from holdfast.models._model import Model
 from holdfast.models._provider import ProviderModel
+from holdfast.models._scripted import ScriptedModel
+
+OURS: dict[str, type[Model]] = {cls.tag: cls for cls in (ProviderModel, ScriptedModel)}
 
 
 def resolve_model(model: str | Model, **options: Any) -> Model:
@@ -26,7 +29,7 @@ def load_model(stored: dict[str, Any]) -> Model:
     StorageError.
     """
     tag = stored.get("type", "")
-    found = Model._stored_classes.get(tag)
+    found = OURS.get(tag) or Model._stored_classes.get(tag)
     if found is None:
         raise StorageError(f"there is no model class with the type {tag!r}; import the module that defines it first")
     try:

@@ -55,6 +55,7 @@ from holdfast.ports._resources import (
     Spec,
     SweepReport,
 )
+from holdfast.ports._usage import Usage
 
 __all__ = [
     "JOB_MEANINGS",
@@ -107,6 +108,7 @@ __all__ = [
     "Spec",
     "StepInfo",
     "SweepReport",
+    "Usage",
     "WorkerInfo",
     "check_job_transition",
 ]

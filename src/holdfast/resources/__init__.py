@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.resources._pool import PooledManager as PooledManager
     from holdfast.resources._process_manager import ProcessManager as ProcessManager
     from holdfast.resources._process_manager import ProcessSpec as ProcessSpec
+    from holdfast.resources._sandbox import Sandbox as Sandbox
     from holdfast.resources._sweep import sweep_ledger as sweep_ledger
     from holdfast.resources._table import SystemProcessTable as SystemProcessTable
 
@@ -38,6 +39,7 @@ _WHERE = {
     "PooledManager": "_pool",
     "ProcessManager": "_process_manager",
     "ProcessSpec": "_process_manager",
+    "Sandbox": "_sandbox",
     "SystemProcessTable": "_table",
     "list_held": "_listing",
     "sweep_everything": "_listing",
@@ -56,6 +58,7 @@ __all__ = [
     "PooledManager",
     "ProcessManager",
     "ProcessSpec",
+    "Sandbox",
     "SystemProcessTable",
     "list_held",
     "sweep_everything",

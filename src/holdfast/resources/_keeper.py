@@ -21,9 +21,11 @@ from holdfast.context import Forks
 from holdfast.errors import ManagerClosedError, SpawnError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessTable
+from holdfast.resources._bubblewrap import enclose
 from holdfast.resources._kept import Command, KeptProcess, Stdio
 from holdfast.resources._loops import surely
 from holdfast.resources._platform import check_platform
+from holdfast.resources._sandbox import Sandbox
 from holdfast.resources._table import SystemProcessTable
 
 log = get_logger("resources")
@@ -58,7 +60,8 @@ class Keeper:
         """The channels to the trees that live."""
 
     async def spawn(self, command: Command, *, tag: int = 0) -> KeptProcess:
-        """Start a command. Its pipes belong to the running loop. Raises SpawnError if it cannot run; then nothing is left.
+        """Start a command. Its pipes belong to the running loop. Raises SpawnError if it cannot run, SandboxError if it cannot be
+        confined as it says; then nothing is left.
 
         `tag` is what its processes carry, made before if it was written down before.
         """
@@ -66,6 +69,7 @@ class Keeper:
             raise UsageError("a command needs at least the name of a program")
         tag = tag or new_tag()
         self._running()  # refused before there is anything to clean up
+        spec = await _spec(command, tag)
         try:
             ends = _Ends.make(command)
         except OSError as error:
@@ -74,7 +78,7 @@ class Keeper:
             ) from error
         process = KeptProcess(command, tag, ends.channel, self._live, self.table)
         try:
-            await self._order(command, tag, ends)
+            await self._order(command, spec, ends)
             ends.close_theirs()
             await process.open(ends.ours)
         except BaseException:
@@ -85,9 +89,9 @@ class Keeper:
             ends.ours.close()
         return process
 
-    async def _order(self, command: Command, tag: int, ends: _Ends) -> None:
+    async def _order(self, command: Command, spec: bytes, ends: _Ends) -> None:
         """Have the zygote fork a stub; start one if there is none or it was killed."""
-        handles = [ends.their_channel.fileno(), _memory_file(_spec(command, tag)), *ends.theirs]
+        handles = [ends.their_channel.fileno(), _memory_file(spec), *ends.theirs]
         try:
             for _ in range(2):
                 zygote = self._running()
@@ -222,15 +226,33 @@ class _Ends(Struct):
         self.theirs = []
 
 
-def _spec(command: Command, tag: int) -> bytes:
-    env = os.environb if command.env is None else {os.fsencode(k): os.fsencode(v) for k, v in command.env.items()}
+async def _spec(command: Command, tag: int) -> bytes:
+    """What the stub is told to run."""
+    if command.sandbox is None:
+        env = os.environb if command.env is None else {os.fsencode(k): os.fsencode(v) for k, v in command.env.items()}
+        return _encode(command, tag, argv=command.argv, env=dict(env), options=b"", most=0)
+    enclosed = await asyncio.to_thread(enclose, command, command.sandbox)
+    options = b"".join(os.fsencode(word) + b"\0" for word in enclosed.options)
+    return _encode(command, tag, argv=enclosed.argv, env={}, options=options, most=_uncounted(command.sandbox))
+
+
+def _uncounted(sandbox: Sandbox) -> int:
+    """How many tasks the keeper has to see to: the kernel lets root start any number. The wrapper's own two do not count."""
+    return sandbox.processes + 2 if os.getuid() == 0 else 0
+
+
+def _encode(
+    command: Command, tag: int, *, argv: tuple[str, ...], env: dict[bytes, bytes], options: bytes, most: int
+) -> bytes:
     return marshal.dumps(
         {
-            "argv": [os.fsencode(word) for word in command.argv],
-            "env": dict(env),
-            "cwd": os.fsencode(command.cwd or os.getcwd()),
+            "argv": [os.fsencode(word) for word in argv],
+            "env": env,
+            "cwd": os.fsencode(os.path.abspath(command.cwd or ".")),  # the zygote is elsewhere
             "tag": tag,
             "privileges": command.may_gain_privileges,
+            "options": options,
+            "most": most,
         }
     )
 

@@ -7,7 +7,7 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -18,6 +18,7 @@ from holdfast.logs import get_logger
 from holdfast.ports import ProcessIdentity, ProcessTable, ProcessUse
 from holdfast.resources._loops import on_loop
 from holdfast.resources._pipes import InPipe, OutPipe, Ring
+from holdfast.resources._sandbox import Sandbox
 from holdfast.resources._table import has_pidfs
 
 log = get_logger("resources")
@@ -34,7 +35,7 @@ class Command(Struct, frozen=True):
 
     argv: tuple[str, ...]
     env: dict[str, str] | None = None
-    """all of its environment; None for that of this process"""
+    """all of its environment; None for that of this process, of which a sandbox passes on language, time zone and PATH only"""
     cwd: str | None = None
     stderr: Literal["ring", "pipe", "stdout"] = "ring"
     """drained, and its last 64 KB kept; to be read by the caller; or sent where standard output goes"""
@@ -42,6 +43,14 @@ class Command(Struct, frozen=True):
     """whether `sudo` and the like work in it; what they start may be impossible to end"""
     grace: float = GRACE
     """seconds between SIGTERM and SIGKILL, unless `end()` says otherwise"""
+    sandbox: Sandbox | None = None
+    """what to confine it to; where that cannot be done it is not run"""
+
+    def key(self) -> Hashable:
+        """Equal for commands that are the same in every respect."""
+        env = None if self.env is None else tuple(sorted(self.env.items()))
+        how = (self.cwd, self.stderr, self.may_gain_privileges, self.grace, self.sandbox)
+        return (self.argv, env, *how)
 
 
 class Stdio(Struct):
@@ -111,7 +120,7 @@ class KeptProcess:
 
     @property
     def returncode(self) -> int | None:
-        """How the first process ended: its code, or minus the signal; None while it runs."""
+        """How the first process ended: its code, or minus the signal (in a sandbox 128 more than it); None while it runs."""
         return self._exited.result() if self._exited.done() else None
 
     @property
@@ -222,7 +231,13 @@ class KeptProcess:
             return
         except OSError:
             word, rest = "", ""
-        hear = {"started": self._on_started, "failed": self._on_failed, "exit": self._on_exit, "stuck": self._on_stuck}
+        hear = {
+            "started": self._on_started,
+            "failed": self._on_failed,
+            "exit": self._on_exit,
+            "stuck": self._on_stuck,
+            "crowded": self._on_crowded,
+        }
         if word in hear:
             hear[word](rest)
             return
@@ -261,6 +276,9 @@ class KeptProcess:
     def _on_stuck(self, text: str) -> None:
         if not self._stuck.done():
             self._stuck.set_result([int(pid) for pid in text.split()])
+
+    def _on_crowded(self, text: str) -> None:
+        log.warning("%s is ended: %s processes and threads are more than its sandbox allows", self, text)
 
     def _on_gone(self) -> None:
         if not self._started.done():

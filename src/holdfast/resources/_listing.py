@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from holdfast.ports import Ledger, LedgerRow, ProcessTable, ProcessUse, SweepReport
 from holdfast.resources._directory_manager import end_directory_row
+from holdfast.resources._platform import check_platform
 from holdfast.resources._process_manager import end_process_row
 from holdfast.resources._sweep import ALIVE, is_same, sweep_ledger, why_not
 
@@ -26,14 +27,22 @@ class Listed(Struct, frozen=True):
 
 
 async def list_held(ledger: Ledger, table: ProcessTable) -> list[Listed]:
-    """Everything in the ledger, oldest first. Raises StorageError if it cannot be read."""
-    return [Listed(row, state(row, table), tuple(processes(row, table))) for row in await ledger.rows()]
+    """Everything in the ledger, oldest first.
+
+    Raises StorageError if it cannot be read, PlatformError if there is something and this system cannot say what it is up to.
+    """
+    rows = await ledger.rows()
+    if rows:
+        check_platform()
+    return [Listed(row, state(row, table), tuple(processes(row, table))) for row in rows]
 
 
 async def sweep_everything(ledger: Ledger, table: ProcessTable) -> SweepReport:
-    """Sweep rows of every kind that Holdfast itself makes."""
+    """Sweep rows of every kind that Holdfast itself makes. Raises PlatformError where owners cannot be proved dead."""
+    check_platform()
+    end_process = partial(end_process_row, table=table)
     return await sweep_ledger(
-        ledger, table, {"process": partial(end_process_row, table=table), "directory": end_directory_row}
+        ledger, table, {"directory": end_directory_row, "mcp": end_process, "process": end_process}
     )
 
 

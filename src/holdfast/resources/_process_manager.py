@@ -28,7 +28,7 @@ class ProcessSpec(Struct, frozen=True):
     label: str = ""
     """for people; the program's name if empty"""
     shaped_by: tuple[Hashable, ...] = ()
-    """what else makes it what it is: a model, tools, a sandbox"""
+    """what else makes it what it is: a model, tools"""
     handshake: Talk | None = None
     """what must work before anybody gets it"""
     handshake_timeout: float = 30.0
@@ -40,10 +40,7 @@ class ProcessSpec(Struct, frozen=True):
         return self.label or self.command.argv[0].rpartition("/")[2]
 
     def key(self) -> Hashable:
-        command = self.command
-        env = None if command.env is None else tuple(sorted(command.env.items()))
-        how = (command.cwd, command.stderr, command.may_gain_privileges, command.grace)
-        return (command.argv, env, *how, self.shaped_by, self.handshake, self.goodbye)
+        return (self.command.key(), self.shaped_by, self.handshake, self.goodbye)
 
 
 class ProcessManager(PooledManager[ProcessSpec, KeptProcess]):
@@ -71,7 +68,7 @@ class ProcessManager(PooledManager[ProcessSpec, KeptProcess]):
     async def make(self, spec: ProcessSpec, row: LedgerRow) -> tuple[KeptProcess, LedgerRow]:
         process = await self._keeper.spawn(spec.command, tag=row.tag)
         if spec.handshake is not None:
-            await _shake_hands(process, spec, spec.handshake)
+            await shake_hands(process, spec, spec.handshake)
         if spec.goodbye is not None:
             process.goodbye = partial(spec.goodbye, process)
         return process, replace(row, keeper=process.keeper, leader=process.leader)
@@ -103,7 +100,8 @@ async def end_process_row(row: LedgerRow, table: ProcessTable) -> str:
     return f"process {', '.join(map(str, left))} cannot be killed" if left else ""
 
 
-async def _shake_hands(process: KeptProcess, spec: ProcessSpec, handshake: Talk) -> None:
+async def shake_hands(process: KeptProcess, spec: ProcessSpec, handshake: Talk) -> None:
+    """Greet a process. Raises HandshakeError with what it said; then nothing of it is left."""
     try:
         await asyncio.wait_for(handshake(process), spec.handshake_timeout)
     except BaseException as error:

@@ -50,15 +50,18 @@ async def _sweep_row(
     doubt = "" if is_stale(row) else why_not(row.owner.process, table)
     if doubt == ALIVE:
         return
+    if doubt:  # somebody else's to sweep, and in a fleet nothing to tell the log of every time
+        report.left.append((row, doubt))
+        return
     try:
-        doubt = doubt or await end_orphan(row)
-        if not doubt:
+        problem = await end_orphan(row)
+        if not problem:
             await ledger.remove(row.id)
     except (OSError, StorageError) as error:
-        doubt = str(error)
-    if doubt:
-        log.warning("%s %s was left alone: %s", row.kind, row.name, doubt)
-        report.left.append((row, doubt))
+        problem = str(error)
+    if problem:
+        log.warning("%s %s of a dead owner could not be ended: %s", row.kind, row.name, problem)
+        report.left.append((row, problem))
     else:
         report.ended.append(row)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import select
 import signal
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from holdfast.errors import PlatformError
 from holdfast.ports import Place, ProcessIdentity, ProcessUse
 
 PROC = Path("/proc")
+MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _LOCKS = b"Max file locks"
 _PIDFS = (6, 9)
 """Since this kernel the inode of a pidfd is its process's own."""
@@ -83,7 +86,16 @@ def has_pidfs() -> bool:
 @cache
 def _place() -> Place:
     boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
-    return Place(os.uname().nodename, boot, os.readlink(PROC / "self/ns/pid"))
+    return Place(_machine(), boot, os.readlink(PROC / "self/ns/pid"))
+
+
+def _machine() -> str:
+    """Its name, and a digest of its id: machines may share a ledger and a name, and another boot must not look like a restart."""
+    name = os.uname().nodename
+    for path in MACHINE_IDS:
+        with suppress(OSError):
+            return f"{name} {sha256(path.read_bytes().strip()).hexdigest()[:12]}"
+    return name
 
 
 def _open(pid: int) -> int | None:

@@ -7,8 +7,8 @@ A stub is the subreaper of its tree, so a process of the tree that loses its par
 (double fork, setsid). `waitpid` saying ECHILD to the stub is therefore the kernel's word that nothing of the tree is left.
 
 Told on the channel: `started` with pid, start time and pidfd inode of leader and stub; `failed ERRNO STAGE`; `exit STATUS`;
-`stuck PIDS`; `gone`. Heard: `end SECONDS`, after which the tree has that long between SIGTERM and SIGKILL. When the channel or the
-owner is gone the tree is killed at once.
+`stuck PIDS`; `crowded COUNT`; `gone`. Heard: `end SECONDS`, after which the tree has that long between SIGTERM and SIGKILL. When
+the channel or the owner is gone the tree is killed at once.
 
 Few modules, on purpose: every import is memory that each stub shares or copies.
 """
@@ -28,6 +28,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 ROUND_SECONDS = 0.02
+COUNT_SECONDS = 0.2
 STUCK_SECONDS = 2.0
 FDS = 5  # channel, spec, stdin, stdout, stderr
 
@@ -132,8 +133,8 @@ def open_child(parent: int, parent_handle: int, pid: int) -> int:
     return -1
 
 
-def signal_trees(number: int, roots: list[int]) -> None:
-    """Signal children of this process and all below them. What is missed in the rush is a child of ours the next time."""
+def signal_trees(number: int, roots: list[int], spared: int = 0) -> None:
+    """Signal children of this process and all below them, one spared. What is missed in the rush is our child the next time."""
     me = os.getpid()
     mine = os.pidfd_open(me)
     waiting = [(pid, open_child(me, mine, pid)) for pid in roots]
@@ -142,8 +143,22 @@ def signal_trees(number: int, roots: list[int]) -> None:
         pid, handle = waiting.pop()
         if handle >= 0:
             waiting += [(child, open_child(pid, handle, child)) for child in children(pid)]
-            send(handle, number)
+            if pid != spared:
+                send(handle, number)
             os.close(handle)
+
+
+def count_tasks(pid: int) -> int:
+    """How many processes and threads there are below one."""
+    count, waiting = 0, children(pid)
+    while waiting:
+        child = waiting.pop()
+        waiting += children(child)
+        try:
+            count += len(os.listdir(f"/proc/{child}/task"))
+        except OSError:  # it is gone
+            continue
+    return count
 
 
 def send(handle: int, number: int) -> None:
@@ -206,7 +221,17 @@ def become_leader(spec: dict, stdio: list[int], parent: int, stage: list[str]) -
     stage[0] = "cwd"
     os.chdir(spec["cwd"])
     stage[0] = "command"
-    os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
+    os.execvpe(spec["argv"][0], with_options(spec["argv"], spec["options"]), spec["env"])
+
+
+def with_options(argv: list[bytes], options: bytes) -> list[bytes]:
+    """Have a wrapper read its options from a file that only it has."""
+    if not options:
+        return argv
+    handle = os.memfd_create("holdfast-options", 0)
+    os.write(handle, options)
+    os.lseek(handle, 0, os.SEEK_SET)
+    return [argv[0], b"--args", b"%d" % handle, *argv[1:]]
 
 
 # -- the stub ----------------------------------------------------------------------------------------------------------
@@ -228,6 +253,10 @@ class Stub:
         """When SIGKILL follows; 0 while nobody asked for the end."""
         self.orphaned = False
         self.reaped = 0
+        self.wrapper = self.leader if spec["options"] else 0
+        """What stands between us and the tree, takes SIGTERM for SIGKILL to all inside, and leaves when they do."""
+        self.most: int = spec["most"]  # type: ignore[assignment]
+        """How many tasks the tree may have, where the kernel does not see to it; 0 for any number."""
         self.me = identity(os.getpid())
         for handle in set(stdio):
             os.close(handle)
@@ -238,7 +267,7 @@ class Stub:
     def serve(self) -> None:
         """Keep the tree until nothing is left of it."""
         while not self.nothing_left():
-            if self.orphaned or self.overdue():
+            if self.orphaned or self.overdue() or self.crowded():
                 self.clear()
                 break
             self.listen(self.patience())
@@ -247,8 +276,16 @@ class Stub:
     def overdue(self) -> bool:
         return bool(self.deadline) and time.monotonic() >= self.deadline
 
+    def crowded(self) -> bool:
+        count = count_tasks(os.getpid()) if self.most else 0
+        if count > self.most:
+            self.tell("crowded", count)
+        return count > self.most
+
     def patience(self) -> float | None:
-        return max(0.0, self.deadline - time.monotonic()) * 1000 if self.deadline else None
+        if self.deadline:
+            return max(0.0, self.deadline - time.monotonic()) * 1000
+        return COUNT_SECONDS * 1000 if self.most else None
 
     def listen(self, patience: float | None) -> None:
         rung = [handle for handle, _ in self.poll.poll(patience)]
@@ -279,7 +316,7 @@ class Stub:
         if message:
             deadline = time.monotonic() + float(message[1])
             self.deadline = min(deadline, self.deadline or deadline)
-            signal_trees(_signal.SIGTERM, children(os.getpid()))
+            signal_trees(_signal.SIGTERM, children(os.getpid()), self.wrapper)
         else:
             self.orphaned = True
 

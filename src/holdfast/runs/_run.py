@@ -113,6 +113,8 @@ class Run:
         self._body_over = False
         if parent is not None:
             parent.holdings.add_child(self)
+        self.meter: object = None
+        """What it may use and has used, if whoever started it keeps account."""
         self.journal: Journal | None = journal or (parent.journal if parent else None)
         """Where the tree is written down, if it is."""
         self.outlet: Outlet = host.event_bus.open_outlet(

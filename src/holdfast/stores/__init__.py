@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.stores._memory_ledger import MemoryLedger as MemoryLedger
     from holdfast.stores._memory_states import MemoryPersistence as MemoryPersistence
     from holdfast.stores._postgres import PostgresStore as PostgresStore
+    from holdfast.stores._postgres_ledger import PostgresLedger as PostgresLedger
     from holdfast.stores._sqlite import SqliteStore as SqliteStore
     from holdfast.stores._sqlite_jobs import SqliteJobs as SqliteJobs
     from holdfast.stores._sqlite_ledger import SqliteLedger as SqliteLedger
@@ -30,6 +31,7 @@ _WHERE = {
     "MemoryLedger": "_memory_ledger",
     "MemoryPersistence": "_memory_states",
     "MemoryStore": "_memory",
+    "PostgresLedger": "_postgres_ledger",
     "PostgresStore": "_postgres",
     "SqliteJobs": "_sqlite_jobs",
     "SqliteLedger": "_sqlite_ledger",
@@ -42,6 +44,7 @@ __all__ = [
     "MemoryLedger",
     "MemoryPersistence",
     "MemoryStore",
+    "PostgresLedger",
     "PostgresStore",
     "SqliteJobs",
     "SqliteLedger",

@@ -18,6 +18,13 @@ from holdfast.stores._postgres_engine import PostgresEngine
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
+def check_schema(name: str) -> str:
+    """Raises UsageError if it is not a name that needs no quotes."""
+    if not _SCHEMA.fullmatch(name):
+        raise UsageError(f"schema must be a plain lower-case name, not {name!r}")
+    return name
+
+
 class PostgresStore(Closing):
     """Journals in a PostgreSQL database, in a schema of their own, made on first use. Needs `holdfast[postgres]`.
 
@@ -27,10 +34,8 @@ class PostgresStore(Closing):
     """
 
     def __init__(self, dsn: str, *, schema: str = "holdfast", connections: int = 4, seconds: float = 60.0) -> None:
-        if not _SCHEMA.fullmatch(schema):
-            raise UsageError(f"schema must be a plain lower-case name, not {schema!r}")
         self.dsn = dsn
-        self.schema = schema
+        self.schema = check_schema(schema)
         self._engine = PostgresEngine(dsn, schema, connections, seconds)
 
     def __repr__(self) -> str:

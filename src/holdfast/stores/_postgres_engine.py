@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from holdfast.context import Forks
@@ -133,7 +134,8 @@ class PostgresEngine:
                 await transaction.start()
                 return connection, transaction
             except broken():
-                connection.terminate()
+                with suppress(driver().InterfaceError):  # the pool was faster and has taken it back
+                    connection.terminate()
                 await pool.release(connection)
                 if not idle:
                     raise

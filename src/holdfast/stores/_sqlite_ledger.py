@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 
-import msgspec
-
-from holdfast.errors import CorruptStoreError
 from holdfast.ports import LedgerRow
 from holdfast.stores._closing import Closing
+from holdfast.stores._ledger_rows import decode_row, encode_row
 from holdfast.stores._queries import load
 from holdfast.stores._sqlite import SqliteEngine
 
@@ -28,23 +26,14 @@ class SqliteLedger(Closing):
         return f"SqliteLedger({str(self.path)!r})"
 
     async def put(self, row: LedgerRow) -> None:
-        await self._write("put_resource", row.id, msgspec.json.encode(row))
+        await self._write("put_resource", row.id, encode_row(row))
 
     async def remove(self, row_id: str) -> None:
         await self._write("remove_resource", row_id)
 
     async def rows(self) -> list[LedgerRow]:
         found = await self._engine.read(lambda connection: connection.execute(self._sql["resources"]).fetchall())
-        return [self._decode(row_id, data) for row_id, data in found]
-
-    def _decode(self, row_id: str, data: bytes) -> LedgerRow:
-        try:
-            return msgspec.json.decode(data, type=LedgerRow)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise CorruptStoreError(
-                f"{self.path}: row {row_id} of the ledger cannot be read ({error}). Nothing was changed. If another version of "
-                "Holdfast wrote it, use that one; else end what it names by hand, and delete it from the table `resource`."
-            ) from error
+        return [decode_row(row_id, data, str(self.path)) for row_id, data in found]
 
     async def _write(self, query: str, *values: object) -> None:
         self._engine.check_open()

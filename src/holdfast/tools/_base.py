@@ -79,7 +79,11 @@ class BaseTool(BaseModel):
         return ToolSpec(self.call_name, self.description, self.parameters())
 
     def parameters(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
+        """The JSON Schema of its arguments. Made once: not to be changed."""
+        return self._schema
+
+    @functools.cached_property
+    def _schema(self) -> dict[str, Any]:
         try:
             schema = self.arguments_model.model_json_schema()
         except PydanticUserError as error:

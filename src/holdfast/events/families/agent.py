@@ -17,6 +17,18 @@ class AgentExecutionStartedEvent(BaseEvent):
 
     task_prompt: str = ""
     tools: list[str] = []
+    called_as: str = ""
+    """of an agent inside a run that is written down: which call of which step started it"""
+    graph: dict[str, Any] = {}
+    """its graph, then"""
+
+
+class AgentExecutionPausedEvent(BaseEvent):
+    """An agent stopped to wait for a person or a secret."""
+
+    type: ClassVar[str] = "agent_execution_paused"
+
+    message: str = ""
 
 
 class AgentExecutionCompletedEvent(BaseEvent):

@@ -17,6 +17,19 @@ class CrewKickoffStartedEvent(BaseEvent):
 
     crew_name: str = ""
     inputs: dict[str, Any] = {}
+    called_as: str = ""
+    """of a crew inside a run that is written down: which call of which step started it"""
+    graph: dict[str, Any] = {}
+    """its graph, then"""
+
+
+class CrewKickoffPausedEvent(BaseEvent):
+    """A crew stopped to wait for a person or a secret."""
+
+    type: ClassVar[str] = "crew_kickoff_paused"
+
+    crew_name: str = ""
+    message: str = ""
 
 
 class CrewKickoffCompletedEvent(BaseEvent):

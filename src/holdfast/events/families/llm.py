@@ -14,7 +14,11 @@ class LLMCallStartedEvent(BaseEvent):
 
     type: ClassVar[str] = "llm_call_started"
     opens: ClassVar[ScopeKind | None] = "llm"
+    unstored: ClassVar[frozenset[str]] = frozenset({"env", "new_messages"})  # stored with what brought them
 
+    step: str = ""
+    """of the agent's graph; empty outside one"""
+    execution: int = 0
     call_id: str = ""
     model: str = ""
     new_messages: list[dict[str, Any]] = []
@@ -28,9 +32,14 @@ class LLMCallCompletedEvent(BaseEvent):
     type: ClassVar[str] = "llm_call_completed"
     closes: ClassVar[ScopeKind | None] = "llm"
 
+    step: str = ""
+    """of the agent's graph; empty outside one"""
+    execution: int = 0
     call_id: str = ""
     model: str = ""
     response: Any = None
+    route: str | None = None
+    items: int | None = None
     finish_reason: str = ""
     usage: dict[str, int] = {}
     cost_usd: float | None = None
@@ -42,6 +51,9 @@ class LLMCallFailedEvent(BaseEvent):
     type: ClassVar[str] = "llm_call_failed"
     closes: ClassVar[ScopeKind | None] = "llm"
 
+    step: str = ""
+    """of the agent's graph; empty outside one"""
+    execution: int = 0
     call_id: str = ""
     model: str = ""
     error: str
@@ -54,9 +66,32 @@ class LLMCallCancelledEvent(BaseEvent):
     type: ClassVar[str] = "llm_call_cancelled"
     closes: ClassVar[ScopeKind | None] = "llm"
 
+    step: str = ""
+    """of the agent's graph; empty outside one"""
+    execution: int = 0
     call_id: str = ""
     model: str = ""
     reason: str = ""
+
+
+class LLMCallPausedEvent(BaseEvent):
+    """A model call waits for a secret."""
+
+    type: ClassVar[str] = "llm_call_paused"
+
+    step: str = ""
+    execution: int = 0
+    message: str = ""
+
+
+class LLMStreamRestartedEvent(BaseEvent):
+    """A model's answer broke off half-way, and the model is asked again: what was streamed of this call so far does not count."""
+
+    type: ClassVar[str] = "llm_stream_restarted"
+    durable: ClassVar[bool] = False
+
+    call_id: str = ""
+    error: str = ""
 
 
 class LLMStreamChunkEvent(BaseEvent):

@@ -13,6 +13,9 @@ class TaskStartedEvent(BaseEvent):
     type: ClassVar[str] = "task_started"
     opens: ClassVar[ScopeKind | None] = "task"
 
+    step: str = ""
+    """of the crew's graph; empty outside one"""
+    execution: int = 0
     description: str = ""
     expected_output: str = ""
     context: str = ""
@@ -24,6 +27,9 @@ class TaskCompletedEvent(BaseEvent):
     type: ClassVar[str] = "task_completed"
     closes: ClassVar[ScopeKind | None] = "task"
 
+    step: str = ""
+    """of the crew's graph; empty outside one"""
+    execution: int = 0
     output: Any = None
 
 
@@ -33,6 +39,9 @@ class TaskFailedEvent(BaseEvent):
     type: ClassVar[str] = "task_failed"
     closes: ClassVar[ScopeKind | None] = "task"
 
+    step: str = ""
+    """of the crew's graph; empty outside one"""
+    execution: int = 0
     error: str
     error_type: str = ""
 
@@ -43,6 +52,9 @@ class TaskCancelledEvent(BaseEvent):
     type: ClassVar[str] = "task_cancelled"
     closes: ClassVar[ScopeKind | None] = "task"
 
+    step: str = ""
+    """of the crew's graph; empty outside one"""
+    execution: int = 0
     reason: str = ""
 
 
@@ -50,8 +62,23 @@ class TaskSkippedEvent(BaseEvent):
     """A task was left out because its condition did not hold."""
 
     type: ClassVar[str] = "task_skipped"
+    closes: ClassVar[ScopeKind | None] = "task"
 
+    step: str = ""
+    """of the crew's graph; empty outside one"""
+    execution: int = 0
+    output: Any = None
     reason: str = ""
+
+
+class TaskPausedEvent(BaseEvent):
+    """A task waits for a person or a secret."""
+
+    type: ClassVar[str] = "task_paused"
+
+    step: str = ""
+    execution: int = 0
+    message: str = ""
 
 
 class LLMGuardrailStartedEvent(BaseEvent):

@@ -15,6 +15,9 @@ class ToolUsageStartedEvent(BaseEvent):
     type: ClassVar[str] = "tool_usage_started"
     opens: ClassVar[ScopeKind | None] = "tool"
 
+    step: str = ""
+    """of the agent's graph; empty outside one"""
+    execution: int = 0
     tool_name: str
     tool_args: dict[str, Any] = {}
     call_id: str = ""
@@ -25,11 +28,17 @@ class ToolUsageFinishedEvent(BaseEvent):
 
     type: ClassVar[str] = "tool_usage_finished"
     closes: ClassVar[ScopeKind | None] = "tool"
+    unstored: ClassVar[frozenset[str]] = frozenset({"env", "output"})  # may be anything; the text is what counts
 
+    step: str = ""
+    """of the agent's graph; empty outside one"""
+    execution: int = 0
     tool_name: str
     tool_args: dict[str, Any] = {}
     call_id: str = ""
     output: Any = None
+    text: str = ""
+    """the output as the model reads it"""
     from_cache: bool = False
 
 
@@ -39,6 +48,9 @@ class ToolUsageErrorEvent(BaseEvent):
     type: ClassVar[str] = "tool_usage_error"
     closes: ClassVar[ScopeKind | None] = "tool"
 
+    step: str = ""
+    """of the agent's graph; empty outside one"""
+    execution: int = 0
     tool_name: str
     tool_args: dict[str, Any] = {}
     call_id: str = ""
@@ -52,9 +64,24 @@ class ToolUsageCancelledEvent(BaseEvent):
     type: ClassVar[str] = "tool_usage_cancelled"
     closes: ClassVar[ScopeKind | None] = "tool"
 
+    step: str = ""
+    """of the agent's graph; empty outside one"""
+    execution: int = 0
     tool_name: str
     call_id: str = ""
     reason: str = ""
+
+
+class ToolUsagePausedEvent(BaseEvent):
+    """A tool waits for a person or a secret."""
+
+    type: ClassVar[str] = "tool_usage_paused"
+
+    step: str = ""
+    execution: int = 0
+    tool_name: str = ""
+    call_id: str = ""
+    message: str = ""
 
 
 class ToolValidateInputErrorEvent(BaseEvent):

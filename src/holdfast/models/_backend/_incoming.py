@@ -13,7 +13,8 @@ from pydantic_core import to_jsonable_python
 from holdfast.errors import ModelReplyError
 from holdfast.models._calls import Reply, StreamPart, TextDelta, ThinkingDelta, ToolCallDelta
 from holdfast.models._messages import AssistantMessage, AssistantPart, Text, Thought, ToolCall
-from holdfast.models._usage import PriceTable, Usage, cost_of, find_price, priced
+from holdfast.models._usage import PriceTable, cost_of, find_price, priced
+from holdfast.ports import Usage
 
 _KEPT = ("id", "signature", "provider_name", "provider_details")
 _ORIGIN = ("provider_name", "provider_url", "canonical_system", "provider_response_id", "model_name")

@@ -185,3 +185,12 @@ DELETE FROM mark WHERE branch = ANY ($1::bigint[]);
 
 -- name: drop_run
 DELETE FROM run WHERE key = $1;
+
+-- name: put_resource
+INSERT INTO resource (id, data) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET data = excluded.data;
+
+-- name: remove_resource
+DELETE FROM resource WHERE id = $1;
+
+-- name: resources
+SELECT id, data FROM resource ORDER BY key;

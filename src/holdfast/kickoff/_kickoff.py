@@ -1,8 +1,9 @@
-"""One kickoff of a flow: its state, its questions, its scheduler, from the first event to the last."""
+"""One kickoff: its state, its questions, its scheduler, from the first event to the last."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,28 +14,20 @@ from holdfast.context import Position, Scope
 from holdfast.deltas import Shadow, fields_of, growing_fields
 from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
-from holdfast.events.families.flow import (
-    FlowCancelledEvent,
-    FlowFailedEvent,
-    FlowFinishedEvent,
-    FlowPausedEvent,
-    FlowStartedEvent,
-)
-from holdfast.flow._asking import Asking
-from holdfast.flow._durable import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
-from holdfast.flow._human import HumanFeedbackResult
-from holdfast.flow._outputs import Outputs
-from holdfast.flow._persist import Saving
-from holdfast.flow._program import FlowProgram
-from holdfast.flow._secrets import rebuild, told_inputs, with_hidden, with_secrets
-from holdfast.flow._state import fresh_state, restore_state, update_state
 from holdfast.graph import Scheduler, end_with
 from holdfast.graph._cell import Changes, SharedState
-from holdfast.ports import HumanRequest, JournalStore
+from holdfast.human import HumanFeedbackResult
+from holdfast.kickoff._asking import Asking
+from holdfast.kickoff._budget import Meter, watch_time
+from holdfast.kickoff._opening import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
+from holdfast.kickoff._outputs import Outputs
+from holdfast.kickoff._secrets import rebuild, told_inputs, with_hidden, with_secrets
+from holdfast.kickoff._state import fresh_state, restore_state, update_state
+from holdfast.ports import HumanRequest, JournalStore, Usage
 from holdfast.runs import End, Run, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.flow._flow import Flow
+    from holdfast.kickoff._front import Front, Moment, Saver
 
 
 class Pending(Struct, frozen=True):
@@ -51,10 +44,10 @@ class Pending(Struct, frozen=True):
 
 
 class Kickoff:
-    """One execution of a flow, while it runs and as its flow remembers it."""
+    """One execution, while it runs and as what was kicked off remembers it."""
 
-    def __init__(self, flow: Flow[Any], plan: Plan, opening: Opening | None) -> None:
-        self._flow = flow
+    def __init__(self, front: Front, plan: Plan, opening: Opening | None) -> None:
+        self._front = front
         self._plan = plan
         self._opening = opening
         self.feedback: list[HumanFeedbackResult] = []
@@ -62,14 +55,20 @@ class Kickoff:
         self._cell: SharedState | None = None
         self.asking: Asking | None = None
         self.run_id: str | None = None
-        self._saving: Saving | None = None
+        self._saving: Saver | None = None
         self._counts: Callable[[], dict[str, int]] = dict
+        self.usage = Usage()
+        """Of all model calls in it, once it is over."""
+        self._meter: Meter | None = None
+        self.results: dict[str, Any] = {}
+        """By execution key, as far as they are still known; of a graph that keeps its results, all."""
+        self._timer: Future[Any] | None = None
 
     @property
     def cell(self) -> SharedState:
         """The state, and who works on it; a fresh one if nothing has begun."""
         if self._cell is None:
-            self._cell = SharedState(fresh_state(self._flow.state_example))
+            self._cell = SharedState(fresh_state(self._front.state_example))
         return self._cell
 
     @cell.setter
@@ -78,16 +77,16 @@ class Kickoff:
 
     def show(self, restored: Restored, runtime: Any) -> None:
         """Be what was recorded, to be looked at before it goes on."""
-        flow = type(self._flow)
         if restored.is_begun:
-            self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), with_hidden(restored.state)))
+            self.cell = SharedState(restore_state(fresh_state(self._front.state_example), with_hidden(restored.state)))
         reader = self._reader(runtime, restored.store, restored.info.root_run_id, restored.branch, restored.seq)
         self.outputs = Outputs(reader, complete=False)
         self.feedback = [
             result
-            for result in typed_results(flow, restored.results).values()
+            for result in typed_results(self._front, restored.results).values()
             if isinstance(result, HumanFeedbackResult)
         ]
+        self.results = typed_results(self._front, restored.results)
         self._counts = lambda: dict(restored.graph.counts)
         self.run_id = restored.info.root_run_id
 
@@ -103,8 +102,8 @@ class Kickoff:
         self, runtime: Any, store: JournalStore, run_id: str, branch: str, upto: int | None = None
     ) -> Callable[[], list[Any]]:
         """What reads every result from the journal."""
-        flow = type(self._flow)
-        return lambda: waited_for(runtime, recorded_outputs(flow, store, run_id, branch, upto))
+        front = self._front
+        return lambda: waited_for(runtime, recorded_outputs(front, store, run_id, branch, upto))
 
     @property
     def _log(self) -> RunLog | None:
@@ -114,24 +113,25 @@ class Kickoff:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is a flow inside another that was done before the tree was taken up again."""
+        """Whether it is inside a run and was done before the tree was taken up again."""
         opening = self._opening
         return (
             opening is not None and opening.is_inner and opening.progress is not None and opening.progress.is_finished
         )
 
     def recall(self) -> Any:
-        """The result it had then; the flow has its state again."""
+        """The result it had then; its state is as it was."""
         assert self._opening is not None
         assert self._opening.progress is not None
         progress = self._opening.progress
-        results = typed_results(type(self._flow), progress.results)
-        self.cell = SharedState(restore_state(fresh_state(self._flow.state_example), with_hidden(progress.state)))
+        results = typed_results(self._front, progress.results)
+        self.cell = SharedState(restore_state(fresh_state(self._front.state_example), with_hidden(progress.state)))
         for result in results.values():
             self._remember(result)
-        self._flow.keep_kickoff("", self)
-        self._flow.forget_kickoff("")
-        return results.get(progress.standing.last or "")
+        self._front.begins("", self)
+        self._front.ends("")
+        self.usage = progress.usage
+        return self._front.outcome(results, results.get(progress.standing.last or ""))
 
     # -- the body of the run, twice --------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Kickoff:
         except AnswerPendingError as pending:  # for secrets
             return self._put_down(run, pending)
         try:
-            return self._finished(run, scheduler.drive_from_thread())
+            return self._finished(run, scheduler, scheduler.drive_from_thread())
         except BaseException as error:
             return self._broken(run, error)
         finally:
@@ -153,58 +153,73 @@ class Kickoff:
         except AnswerPendingError as pending:  # for secrets
             return self._put_down(run, pending)
         try:
-            return self._finished(run, await scheduler.drive())
+            return self._finished(run, scheduler, await scheduler.drive())
         except BaseException as error:
             return self._broken(run, error)
         finally:
             self._let_go(run, scheduler)
 
     def _let_go(self, run: Run, scheduler: Scheduler) -> None:
-        """It is over: its flow remembers the state and the results, and nothing of the run."""
+        """It is over: the state and the results are remembered, and nothing of the run."""
+        self.results = scheduler.results
         counts = dict(scheduler.state.counts)
         self._counts = lambda: dict(counts)
-        self.asking = self._opening = self._saving = None
-        self._flow.forget_kickoff(run.id)
+        if self._meter is not None:
+            self.usage = self._meter.used
+        if self._timer is not None:
+            self._timer.cancel()
+        self.asking = self._opening = self._saving = self._meter = self._timer = None
+        self._front.ends(run.id)
 
     # -- the beginning ---------------------------------------------------------------------------------------------
 
     def _begin(self, run: Run) -> Scheduler:
-        """Everything one kickoff needs: a state, a graph, a scheduler. The flow keeps the state when the run is over."""
-        flow, opening = self._flow, self._opening
+        """Everything one kickoff needs: a state, a graph, a scheduler."""
+        front, opening = self._front, self._opening
         progress = opening.progress if opening is not None else None
         self.run_id = run.id
-        self._saving = Saving.begin(run, flow.name, flow.compiled().persist)
+        self._begin_metering(run, progress)
+        self._saving = front.saver(run)
         self.cell = self._make_cell(run)
         self.outputs = self._make_outputs(run)
-        self.asking = Asking(run, flow.name, progress, self._log)
-        flow.keep_kickoff(run.id, self)
-        done = typed_results(type(flow), {key: told["result"] for key, told in self._conflicts().items()})
-        program = FlowProgram(flow, flow.compiled(), self.asking, done)
+        self.asking = Asking(run, front.name, progress, self._log)
+        front.begins(run.id, self)
+        done = typed_results(front, {key: told["result"] for key, told in self._conflicts().items()})
+        program = front.program(run, self.asking, done)
         scheduler = Scheduler(run, program, self.cell, completed=self._completed, log=self._log)
         self._counts = lambda: dict(scheduler.state.counts)
         if opening is not None:
             opening.log.carry(self.cell.changes())
         if opening is None or progress is None:
-            run.move(
-                FlowStartedEvent,
-                flow_name=flow.name,
-                inputs=told_inputs(self.cell.current(), self._plan.inputs),
-                **self._call(),
-            )
+            self._tell(run, "started", inputs=told_inputs(self.cell.current(), self._plan.inputs), **self._call())
         else:
             self._take_up(run, scheduler, opening)
         scheduler.begin()
         return scheduler
 
+    def _begin_metering(self, run: Run, progress: Progress | None) -> None:
+        used = progress.usage if progress is not None else Usage()
+        run.meter = self._meter = Meter(self._front.name, self._front.budget, used)
+        self._timer = watch_time(run, self._meter)
+
+    def recorded(self) -> dict[str, Any]:
+        """The results that were recorded before it was taken up again, by execution key."""
+        progress = self._opening.progress if self._opening is not None else None
+        return typed_results(self._front, progress.results) if progress is not None else {}
+
+    def _tell(self, run: Run, moment: Moment, **about: Any) -> None:
+        event_type, payload = self._front.event(moment, **about)
+        run.move(event_type, **payload)
+
     def _call(self) -> dict[str, Any]:
-        """What must be known of a flow inside another to take it up again."""
+        """What must be known of a run inside another to take it up again."""
         if self._opening is None or not self._opening.is_inner:
             return {}
-        return {"called_as": self._opening.called_as, "graph": msgspec.to_builtins(self._flow.graph())}
+        return {"called_as": self._opening.called_as, "graph": msgspec.to_builtins(self._front.graph)}
 
     def _make_cell(self, run: Run) -> SharedState:
         opening = self._opening
-        state, shadow = fresh_state(self._flow.state_example), None
+        state, shadow = fresh_state(self._front.state_example), None
         if opening is not None:
             if opening.progress is not None:
                 state = restore_state(state, self._revealed(run, opening.progress))
@@ -212,8 +227,9 @@ class Kickoff:
             shadow = Shadow(known, append_only=growing_fields(type(state)))
         if self._saving is not None and (opening is None or opening.progress is None):
             state = self._saving.reload(state, self._plan.inputs)
-        state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
-        conflict = self._flow.on_state_conflict
+        if opening is None or not opening.is_inner or opening.progress is None:  # else they were taken then
+            state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
+        conflict = self._front.on_state_conflict
         give_up = self._log.give_up if isinstance(self._log, LooseLog) else None
         kept = {key: msgspec.convert(told["changes"], Changes) for key, told in self._conflicts().items()}
         return SharedState(
@@ -222,9 +238,9 @@ class Kickoff:
 
     def _revealed(self, run: Run, progress: Progress) -> dict[str, Any]:
         """The stored state with its secrets. Raises AnswerPendingError if one is missing."""
-        config = self._flow.checkpoint
+        config = self._front.checkpoint
         given = {**self._plan.inputs, **(self._opening.log.answers if self._opening is not None else {})}
-        return with_secrets(progress.state, run.id, self._flow.name, config.secrets if config else None, given)
+        return with_secrets(progress.state, run.id, self._front.name, config.secrets if config else None, given)
 
     def _conflicts(self) -> dict[str, dict[str, Any]]:
         """What steps returned and changed before the run was taken up again, and could not be merged then."""
@@ -243,17 +259,17 @@ class Kickoff:
         progress = opening.progress
         assert progress is not None
         scheduler.state = progress.standing
-        scheduler.results = typed_results(type(self._flow), progress.results)
+        scheduler.results = typed_results(self._front, progress.results)
         scheduler.event_ids = dict(progress.event_ids)
         here = run.place
-        scope = Scope(progress.opened_by, "flow", here.scope) if progress.opened_by else here.scope
+        scope = Scope(progress.opened_by, self._front.kind, here.scope) if progress.opened_by else here.scope
         run.place = Position(run.id, scope, here.subject, here.triggered_by)
         about = {"branch": opening.branch, "checkpoint_id": opening.restored_from}
         if self._plan.branch is not None:
             run.move(CheckpointForkedEvent, **about)
         run.move(CheckpointRestoredEvent, **about)
         for event in opening.shown:
-            run.host.event_bus.replay(self._flow, event)
+            run.host.event_bus.replay(self._front.entity, event)
 
     def _completed(self, result: Any) -> None:
         self._remember(result)
@@ -268,24 +284,28 @@ class Kickoff:
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _finished(self, run: Run, result: Any) -> Any:
-        run.move(FlowFinishedEvent, flow_name=self._flow.name, result=result)
+    def _finished(self, run: Run, scheduler: Scheduler, last: Any) -> Any:
+        result = self._front.outcome(scheduler.results, last)
+        self._tell(run, "finished", result=result)
         return end_with(run, result)
 
     def _broken(self, run: Run, error: BaseException) -> Any:
         if isinstance(error, AnswerPendingError):
             return self._put_down(run, error)
-        if isinstance(error, Exception):
-            run.move(FlowFailedEvent, flow_name=self._flow.name, error=str(error), error_type=type(error).__name__)
+        asked = run.ending.requested.result() if run.is_ending else None
+        if asked is not None and asked.status is RunStatus.FAILED and asked.error is not None:
+            self._tell(run, "failed", error=asked.error)
+        elif isinstance(error, Exception):
+            self._tell(run, "failed", error=error)
         else:
-            run.move(FlowCancelledEvent, flow_name=self._flow.name, reason=run.end_reason)
+            self._tell(run, "cancelled", reason=run.end_reason)
         raise error
 
     def _put_down(self, run: Run, pending: AnswerPendingError) -> Any:
-        """Nothing can go on without an answer: leave, to be taken up again. Inside another flow, that waits too."""
+        """Nothing can go on without an answer: leave, to be taken up again. A run around it waits too."""
         requests: Any = pending.requests
         reason = "needs_secret" if any(one.kind == "secret" for one in requests) else "waits for an answer"
-        run.move(FlowPausedEvent, flow_name=self._flow.name, **_question(requests))
+        self._tell(run, "paused", request=requests[0] if requests else None)
         if run.parent is not None:
             run.request_end(End(RunStatus.WAITING, reason, error=pending))
             raise pending
@@ -293,16 +313,9 @@ class Kickoff:
             waited_for(run.host, keep_waiting(self._log, run.host))
         elif self._log is None:
             raise UsageError(
-                f"{self._flow.name} has to wait for an answer, but nothing of it is written down: Flow(checkpoint=True)"
+                f"{self._front.name} has to wait for an answer, but nothing of it is written down: checkpoint=True"
             )
-        result = Pending(run.id, self._flow.name, requests)
-        self._flow.put_down(run.id, requests)
+        result = Pending(run.id, self._front.name, requests)
+        self._front.put_down(run.id, requests)
         run.request_end(End(RunStatus.WAITING, reason, result=result))
         return result
-
-
-def _question(requests: tuple[HumanRequest, ...]) -> dict[str, Any]:
-    if not requests:
-        return {}
-    first = requests[0]
-    return {"method_name": first.method_name, "message": first.message, "emit": list(first.options)}

@@ -1,18 +1,18 @@
-"""The durable side of a flow: its journal, and taking it up again from a checkpoint."""
+"""The durable side of a kickoff: its journal, and taking it up again from a checkpoint."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
-from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from holdfast import stores
 from holdfast.checkpoints import (
+    STEP_EVENTS,
     CheckpointConfig,
     Journalling,
     LooseLog,
@@ -32,14 +32,12 @@ from holdfast.checkpoints import (
 from holdfast.context import position
 from holdfast.errors import StorageError
 from holdfast.events._base import BaseEvent
-from holdfast.events.families.flow import MethodExecutionFinishedEvent, MethodExecutionStartedEvent
-from holdfast.flow._human import SUFFIX, HumanFeedbackResult
 from holdfast.graph import StepFailure
 from holdfast.ports import JournalStore
 from holdfast.runs import Run, RunRef, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.flow._flow import Flow
+    from holdfast.kickoff._front import Front
 
 T = TypeVar("T")
 
@@ -57,7 +55,7 @@ class Plan(Struct, frozen=True):
     answers: Mapping[str, str] = {}
     """of people, by the id of the request"""
     config: CheckpointConfig | None = None
-    """where it is kept, if the flow itself does not say"""
+    """where it is kept, if what is kicked off does not say"""
 
 
 class Opening(Struct, frozen=True):
@@ -72,7 +70,7 @@ class Opening(Struct, frozen=True):
     shown: list[BaseEvent] = []
     """recorded events for the listeners of this process"""
     called_as: str = ""
-    """of a flow inside another: the run and the call that started it"""
+    """of a run inside another: the run and the call that started it"""
     branch: str = "main"
     restored_from: str = ""
 
@@ -81,8 +79,8 @@ class Opening(Struct, frozen=True):
         return bool(self.called_as)
 
 
-async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, plan: Plan) -> Opening:
-    """Start the journal of a new run of a flow, or take up the one that a checkpoint belongs to."""
+async def open_journal(front: Front, config: CheckpointConfig, runtime: Any, plan: Plan) -> Opening:
+    """Start the journal of a new run, or take up the one that a checkpoint belongs to."""
     source = await source_of(config, runtime, plan.checkpoint)
     store = source.store
     bus = runtime.event_bus
@@ -92,10 +90,12 @@ async def open_journal(flow: Flow[Any], config: CheckpointConfig, runtime: Any, 
         runtime.clock,
         runtime.new_id,
         runtime.loop_thread,
-        lambda event_type, payload: bus.announce(flow, event_type, payload),
+        lambda event_type, payload: bus.announce(front.entity, event_type, payload),
         bus.wants,
+        kind=front.kind,
+        entity=front.stored(config),
     )
-    made_by, graph = made_by_of(type(flow)), flow.graph()
+    made_by, graph = front.made_by, front.graph
     if source.checkpoint is None:
         run_id = runtime.new_id()
         return Opening(await journalling.begin(run_id, graph, made_by, plan.inputs), run_id)
@@ -121,8 +121,8 @@ def _check_inputs(restored: Restored, plan: Plan) -> None:
         )
 
 
-async def open_recorded(flow: Flow[Any], runtime: Any, plan: Plan) -> Opening:
-    """Start a journal in memory for a flow whose bus records, so that `RuntimeState.checkpoint` can write it into a file."""
+async def open_recorded(front: Front, runtime: Any, plan: Plan) -> Opening:
+    """Start a journal in memory for a run whose bus records, so that `RuntimeState.checkpoint` can write it into a file."""
     config = CheckpointConfig(stores.MemoryStore(), on_events=())
     journalling = Journalling(
         config,
@@ -133,16 +133,17 @@ async def open_recorded(flow: Flow[Any], runtime: Any, plan: Plan) -> Opening:
         lambda event_type, payload: None,
         lambda event_type: False,
         LooseLog,
+        front.kind,
     )
     run_id = runtime.new_id()
-    log = await journalling.begin(run_id, flow.graph(), made_by_of(type(flow)))
+    log = await journalling.begin(run_id, front.graph, front.made_by)
     runtime.event_bus.keep_tree(run_id, log)
     return Opening(log, run_id)
 
 
 async def _shown(store: JournalStore, restored: Restored, runtime: Any) -> list[BaseEvent]:
     """What listeners are shown again: nothing is read when nobody listens."""
-    if not any(map(runtime.event_bus.wants, (MethodExecutionStartedEvent, MethodExecutionFinishedEvent))):
+    if not any(map(runtime.event_bus.wants, STEP_EVENTS)):
         return []
     return [event async for event in completed_steps(store, restored)]
 
@@ -156,7 +157,7 @@ async def keep_waiting(log: LooseLog, runtime: Any) -> None:
 
 
 def open_inside(parent: Run, runtime: Any) -> Opening | None:
-    """A flow inside a run that is written down goes into that run's journal, and is taken up again with it."""
+    """A kickoff inside a run that is written down goes into that run's journal, and is taken up again with it."""
     log = parent.journal
     if not isinstance(log, RunLog):
         return None
@@ -179,43 +180,20 @@ def waited_for(runtime: Any, coroutine: Coroutine[Any, Any, T]) -> T:
     return result
 
 
-def made_by_of(kind: type) -> str:
-    """How a flow class is named in a journal."""
-    return f"{kind.__module__}:{kind.__qualname__}"
+def typed_results(front: Front, results: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored results, by execution key, with the types they had."""
+    return {key: _typed_by(front, key, result) for key, result in results.items()}
 
 
-def typed_results(flow: type[Flow[Any]], results: Mapping[str, Any]) -> dict[str, Any]:
-    """Stored results with the types that the methods' annotations give them; plain data where there is none, or it does not fit."""
-    return {key: _typed_by(flow, key, result) for key, result in results.items()}
-
-
-def _typed_by(flow: type[Flow[Any]], key: str, result: Any) -> Any:
+def _typed_by(front: Front, key: str, result: Any) -> Any:
     if key.endswith("!"):
         return msgspec.convert(result, StepFailure)
-    return _typed(flow, key.rpartition("#")[0], result)
+    return front.typed(key.rpartition("#")[0], result)
 
 
 async def recorded_outputs(
-    flow: type[Flow[Any]], store: JournalStore, run_id: str, branch: str, upto: int | None = None
+    front: Front, store: JournalStore, run_id: str, branch: str, upto: int | None = None
 ) -> list[Any]:
     """Every result of a run, in the order they completed."""
     results = await all_results(store, run_id, branch, upto)
-    return [_typed(flow, key.rpartition("#")[0], result) for key, result in results]
-
-
-def _typed(flow: type[Flow[Any]], step: str, result: Any) -> Any:
-    if step.endswith(SUFFIX):
-        return _typed_feedback(flow, step, result)
-    try:
-        kind = get_type_hints(getattr(flow, step)).get("return")
-        return result if kind is None else TypeAdapter(kind).validate_python(result)
-    except (AttributeError, NameError, TypeError, ValidationError, PydanticSchemaGenerationError):
-        return result
-
-
-def _typed_feedback(flow: type[Flow[Any]], step: str, result: Any) -> Any:
-    try:
-        said = msgspec.convert(result, HumanFeedbackResult)
-    except msgspec.ValidationError:
-        return result
-    return msgspec.structs.replace(said, output=_typed(flow, step.removesuffix(SUFFIX), said.output))
+    return [front.typed(key.rpartition("#")[0], result) for key, result in results]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from holdfast.deltas import Withheld, fields_of, live_value, reveal, withheld_in
 from holdfast.errors import AnswerPendingError
-from holdfast.flow._state import restore_state
+from holdfast.kickoff._state import restore_state
 from holdfast.ports import HumanRequest
 
 HIDDEN = "**********"

@@ -1,0 +1,83 @@
+"""What agents and crews have in common: they are kicked off, streamed, written down, and taken up again."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from holdfast.checkpoints import CheckpointConfig, Where
+from holdfast.ids import new_id
+from holdfast.kickoff import Budget, Front, Kickoff, Starter, checkpoint_config
+from holdfast.ports import HumanRequest, Usage
+
+
+class Resumable(BaseModel):
+    """An object with kickoffs."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        arbitrary_types_allowed=True, extra="forbid", protected_namespaces=()
+    )
+
+    id: str = Field(default_factory=new_id)
+    checkpoint: CheckpointConfig | bool | None = None
+    """Where its runs are written down: True for the project's own store. None: as the run around it is, else nowhere. False:
+    not even inside a run that is, so that a crash repeats all of it."""
+    budget: Budget | None = None
+    """What each run of it may use."""
+    stream: bool = False
+    """Whether a kickoff that does not say returns a `RunStream`."""
+    runtime: Any = Field(default=None, repr=False)
+    """The Runtime it runs in, else the default one."""
+
+    _starter: Starter = PrivateAttr(default_factory=Starter)
+    _latest: Kickoff | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._starter = Starter(self.runtime)
+        checkpoint_config(self.checkpoint)
+
+    @property
+    def checkpoint_config(self) -> CheckpointConfig | None:
+        return checkpoint_config(self.checkpoint)
+
+    @property
+    def starter(self) -> Starter:
+        return self._starter
+
+    @property
+    def latest(self) -> Kickoff | None:
+        """The latest kickoff."""
+        return self._latest
+
+    @latest.setter
+    def latest(self, kickoff: Kickoff) -> None:
+        self._latest = kickoff
+
+    @property
+    def run_id(self) -> str | None:
+        """The id of the latest run, by which it can be taken up again if it was written down; None before the first."""
+        return self._latest.run_id if self._latest is not None else None
+
+    @property
+    def usage(self) -> Usage:
+        """What the model calls of the latest run used, once it is over."""
+        return self._latest.usage if self._latest is not None else Usage()
+
+    @property
+    def pending(self) -> tuple[HumanRequest, ...]:
+        """The questions that its run was put down with."""
+        return self._starter.questions
+
+    @property
+    def entity_id(self) -> str:
+        return self.id
+
+    def start(self, front: Front, inputs: Any, from_checkpoint: Where | None, stream: bool | None) -> Any:
+        return self._starter.start(front, inputs, from_checkpoint, streamed=self._streams(stream))
+
+    async def astart(self, front: Front, inputs: Any, from_checkpoint: Where | None, stream: bool | None) -> Any:
+        return await self._starter.astart(front, inputs, from_checkpoint, streamed=self._streams(stream))
+
+    def _streams(self, asked: bool | None) -> bool:
+        return self.stream if asked is None else asked

@@ -1,0 +1,32 @@
+"""Kicking something off: what flows, crews and agents have in common between a call and its result.
+
+A `Front` says what is run and how its events are called; a `Starter` starts its kickoffs: opens a journal if there is one,
+starts the run, drives the graph, and hands back the result, a stream, or a `Pending`.
+"""
+
+from __future__ import annotations
+
+from holdfast.kickoff._asking import Asking
+from holdfast.kickoff._budget import Budget, check_budgets, count_usage
+from holdfast.kickoff._front import Front, Moment, Saver
+from holdfast.kickoff._kickoff import Kickoff, Pending
+from holdfast.kickoff._opening import Plan
+from holdfast.kickoff._starter import Starter, checkpoint_config
+from holdfast.kickoff._state import FlowState, with_id
+
+__all__ = [
+    "Asking",
+    "Budget",
+    "FlowState",
+    "Front",
+    "Kickoff",
+    "Moment",
+    "Pending",
+    "Plan",
+    "Saver",
+    "Starter",
+    "check_budgets",
+    "checkpoint_config",
+    "count_usage",
+    "with_id",
+]
