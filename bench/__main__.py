@@ -28,6 +28,7 @@ GROUPS = (
     "resources",
     "streams",
     "agents",
+    "jobs",
 )
 HEADINGS = ("row", "unit", "holdfast", "peers", "limit", "ratio", "target", "met")
 

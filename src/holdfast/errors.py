@@ -33,6 +33,9 @@
     │   ├── RunFailedError                  it broke; __cause__ says how
     │   ├── RunCancelledError               it was cancelled, with a reason
     │   ├── StepFailedError                 a step of its graph broke, or ran too often
+    │   │   └── JobStepError                    a step of a job failed; `category` says how
+    │   │       └── JobLimitError                   the job has used what it may use: it ends, whatever its rules say
+    │   ├── JobFailedError                  a job ended without its result; says why, at which step, by which rule
     │   ├── StateConflictError              steps that overlapped changed the same thing; names path, steps and fix
     │   ├── AgentError                      an agent gave no answer that counts
     │   ├── GuardrailError                  a task's output was refused as often as it may be
@@ -224,6 +227,26 @@ class RunCancelledError(RunError):
 
 class StepFailedError(RunError):
     """A step of the run's graph broke, or ran too often."""
+
+
+class JobStepError(StepFailedError):
+    """A step of a job failed; `category` is what exit rules and `retry` choose by."""
+
+    def __init__(self, message: str, *, category: str = "failed") -> None:
+        self.category = category
+        super().__init__(message)
+
+
+class JobLimitError(JobStepError):
+    """A limit of a whole job is reached: the job ends, whatever the rules of its steps say."""
+
+
+class JobFailedError(RunError):
+    """A job ended without its result: `reason`, and where there is one the `step` and the `rule`."""
+
+    def __init__(self, message: str, *, reason: str = "", step: str = "", rule: str = "") -> None:
+        self.reason, self.step, self.rule = reason, step, rule
+        super().__init__(message)
 
 
 class StateConflictError(RunError):

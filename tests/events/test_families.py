@@ -117,7 +117,8 @@ def test_everything_that_is_opened_can_also_be_cancelled() -> None:
 def test_only_chunks_and_news_of_the_journal_itself_are_live_and_not_durable() -> None:
     live = {cls.type for cls in EVENTS if not cls.durable}
     about_journals = {f"checkpoint_{what}" for what in ("started", "completed", "failed", "pruned")}
-    assert live == {"llm_stream_chunk", "llm_thinking_chunk", "llm_stream_restarted"} | about_journals
+    chunks = {"llm_stream_chunk", "llm_thinking_chunk", "llm_stream_restarted", "step_output_chunk"}
+    assert live == chunks | about_journals
 
 
 @each_event

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.checkpoints._config import CheckpointConfig
 from holdfast.checkpoints._definition import Definition
-from holdfast.checkpoints._facts import STEP_EVENTS
+from holdfast.checkpoints._facts import STEP_EVENTS, failed_outputs
 from holdfast.checkpoints._fold import Asked, Fold, Progress
 from holdfast.checkpoints._log import HOLD_US, RunLog
 from holdfast.checkpoints._loose import LooseLog
@@ -132,6 +132,7 @@ __all__ = [
     "describe",
     "encode_document",
     "export_checkpoint",
+    "failed_outputs",
     "find",
     "find_run",
     "fold_upto",

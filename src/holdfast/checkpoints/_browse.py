@@ -15,7 +15,7 @@ from holdfast.checkpoints._rows import event_of
 from holdfast.deltas import decode_plain
 from holdfast.errors import StorageError, UsageError
 from holdfast.events._base import BaseEvent
-from holdfast.graph import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
+from holdfast.graph import Cancelled, Completed, Fact, Failed, Started, Waiting
 from holdfast.ports import BranchInfo, JournalStore, Mark, Row, RunInfo
 
 EVERYTHING = 2**62
@@ -238,7 +238,7 @@ async def _told(store: JournalStore, restored: Restored) -> tuple[dict[str, Step
 
 def _note(steps: dict[str, StepRecord], event: BaseEvent) -> None:
     fact = fact_of(event)
-    if fact is None or isinstance(fact, Began):
+    if not isinstance(fact, Started | Completed | Failed | Cancelled | Waiting):
         return
     key = f"{fact.step}#{fact.number}"
     step = steps.setdefault(key, StepRecord(key, "running"))

@@ -101,6 +101,8 @@ class Fold:
             return
         if row.delta is not None:
             run.state = apply(run.state, Delta.decode(row.delta))
+        if isinstance(event, Opener) and run.opened_by:  # of something inside a step that has no run of its own
+            return
         if (fact := fact_of(event)) is not None:
             run.standing = evolve(run.graph, run.standing, fact)
         self._note(run, event, fact)
@@ -126,6 +128,9 @@ class Fold:
             run.opened_by = event.event_id
         elif isinstance(fact, Completed):
             self._complete(run, f"{fact.step}#{fact.number}", event)
+        elif isinstance(fact, Failed) and run.graph.wiring:  # a rule may let others take that it failed
+            key = f"{fact.step}#{fact.number}"
+            run.results[key], run.event_ids[key] = result_of(event), event.event_id
         elif isinstance(fact, Failed) and failure_label(fact.step) in run.graph.listeners:
             key = failure_key(f"{fact.step}#{fact.number}")
             error_type, _, error = fact.error.partition(": ")
@@ -142,7 +147,7 @@ class Fold:
             self._answer(run, event.request_id, None)
         elif isinstance(event, StateConflictEvent):
             run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
-        elif isinstance(event, Finisher):
+        elif isinstance(event, Finisher) and event.started_event_id in (None, "", run.opened_by):
             run.is_finished = True
 
     @staticmethod

@@ -123,7 +123,8 @@ async def all_results(store: JournalStore, run_id: str, branch: str, upto: int |
         event = event_of(await blobs.resolve_row(row), run_id, None)
         if row.run_id == run_id and isinstance(event, COMPLETED):
             step, number = step_key(event)
-            found.append((f"{step}#{number}", result_of(event)))
+            if step:
+                found.append((f"{step}#{number}", result_of(event)))
     return found
 
 

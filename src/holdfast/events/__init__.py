@@ -378,6 +378,12 @@ if TYPE_CHECKING:
         StepFailedEvent as StepFailedEvent,
     )
     from holdfast.events.families.step import (
+        StepOutputChunkEvent as StepOutputChunkEvent,
+    )
+    from holdfast.events.families.step import (
+        StepRerunRequestedEvent as StepRerunRequestedEvent,
+    )
+    from holdfast.events.families.step import (
         StepRetryScheduledEvent as StepRetryScheduledEvent,
     )
     from holdfast.events.families.step import (

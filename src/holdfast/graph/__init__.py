@@ -17,7 +17,30 @@ from holdfast.graph._core import (
     fold,
     results_needed,
 )
-from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, StepFailure, Waiting
+from holdfast.graph._dataflow import (
+    NO_TERMINAL,
+    Outlook,
+    attempt_of,
+    current_results,
+    judge,
+    rounds_of,
+    wake,
+)
+from holdfast.graph._facts import (
+    Began,
+    Cancelled,
+    Completed,
+    Fact,
+    Failed,
+    Paused,
+    Rerun,
+    Resumed,
+    Skipped,
+    Started,
+    StepFailure,
+    Verdict,
+    Waiting,
+)
 from holdfast.graph._model import (
     BEGINNING,
     AllOf,
@@ -35,10 +58,13 @@ from holdfast.graph._model import (
 )
 from holdfast.graph._picture import to_html, to_mermaid, to_svg
 from holdfast.graph._program import Program
-from holdfast.graph._scheduler import Scheduler, end_with
+from holdfast.graph._scheduler import Outcome, Scheduler, end_with
+from holdfast.graph._state import DataState, Failure, Hold, Judge, Skip
+from holdfast.graph._wiring import Need, Origin, Wiring
 
 __all__ = [
     "BEGINNING",
+    "NO_TERMINAL",
     "AllOf",
     "AnyOf",
     "Began",
@@ -48,21 +74,38 @@ __all__ = [
     "Complete",
     "Completed",
     "Condition",
+    "DataState",
     "Execution",
     "Fact",
     "Fail",
     "Failed",
+    "Failure",
     "Graph",
     "GraphState",
+    "Hold",
+    "Judge",
+    "Need",
     "Node",
+    "Origin",
+    "Outcome",
+    "Outlook",
     "Park",
+    "Paused",
     "Program",
+    "Rerun",
+    "Resumed",
     "Scheduler",
+    "Skip",
+    "Skipped",
     "Source",
     "Start",
     "Started",
     "StepFailure",
+    "Verdict",
     "Waiting",
+    "Wiring",
+    "attempt_of",
+    "current_results",
     "decide",
     "each_label",
     "end_with",
@@ -72,10 +115,13 @@ __all__ = [
     "fold",
     "gathered_label",
     "holds",
+    "judge",
     "labels_of",
     "results_needed",
+    "rounds_of",
     "route_label",
     "to_html",
     "to_mermaid",
     "to_svg",
+    "wake",
 ]

@@ -9,11 +9,11 @@ the first source wins; what arrives later is ignored.
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.graph import _dataflow as dataflow
 from holdfast.graph._facts import Began, Cancelled, Completed, Fact, Failed, Started, Waiting
 from holdfast.graph._model import (
     BEGINNING,
@@ -26,100 +26,25 @@ from holdfast.graph._model import (
     labels_of,
     route_label,
 )
+from holdfast.graph._state import (
+    Cancel,
+    Command,
+    Complete,
+    Excused,
+    Execution,
+    Fail,
+    GraphState,
+    Park,
+    Start,
+)
 
 V = TypeVar("V")
 
 
-class Execution(Struct, frozen=True):
-    """One run of one step. `key` is stable across crashes: use it to make effects happen once."""
-
-    step: str
-    number: int
-    cause: str | None = None
-    """the key of the execution whose result it is given"""
-    index: int | None = None
-    """of the one item of that result which it is given"""
-
-    @property
-    def key(self) -> str:
-        return f"{self.step}#{self.number}"
-
-
-class Excused(Struct, frozen=True):
-    """An execution that failed without failing the run, so far."""
-
-    execution: Execution
-    error: str
-
-
-class GraphState(Struct, frozen=True):
-    """Where a graph stands. Small and immutable; results are kept elsewhere, by execution key."""
-
-    begun: bool = False
-    counts: dict[str, int] = {}
-    """how often each step was triggered"""
-    ready: tuple[Execution, ...] = ()
-    """triggered, not started"""
-    running: dict[str, Execution] = {}
-    waiting: dict[str, Execution] = {}
-    """started, and waiting for something from outside"""
-    arrived: dict[str, dict[str, str]] = {}
-    """for each step, the labels that came since it last fired, with the execution each came from"""
-    batches: dict[str, tuple[str, ...]] = {}
-    """the executions that run for the items of one result, until what follows them all is done"""
-    left: dict[str, int] = {}
-    """how many of a batch are not done yet"""
-    won: dict[str, str] = {}
-    """steps that several sources competed for and one has won, with the label that did"""
-    losers: frozenset[str] = frozenset()
-    """executions that lost such a race and feed nothing else: to be cancelled"""
-    tolerated: dict[str, Excused] = {}
-    """executions that failed while another source could still win"""
-    errors: tuple[str, ...] = ()
-    """what fails the run"""
-    halted: dict[str, Execution] = {}
-    """executions that failed the run, or were stopped because of that: a resume runs them again"""
-    last: str | None = None
-    """the execution that completed last: its result is the run's"""
-
-    @property
-    def in_flight(self) -> dict[str, Execution]:
-        return {**self.running, **self.waiting}
-
-
-class Start(Struct, frozen=True):
-    """Run this execution."""
-
-    execution: Execution
-
-
-class Cancel(Struct, frozen=True):
-    """Stop this execution."""
-
-    execution: Execution
-
-
-class Park(Struct, frozen=True):
-    """Nothing can go on until something arrives from outside."""
-
-
-class Complete(Struct, frozen=True):
-    """The run is done; the result is that of the execution that completed last."""
-
-    last: str | None
-
-
-class Fail(Struct, frozen=True):
-    """The run has failed, with these errors."""
-
-    errors: tuple[str, ...]
-
-
-Command: TypeAlias = Start | Cancel | Park | Complete | Fail
-
-
 def decide(graph: Graph, state: GraphState) -> list[Command]:
     """What to do next. The empty list means: wait for what is in flight."""
+    if graph.wiring:
+        return dataflow.decide(graph, state)
     if not state.begun:
         return []
     errors = (
@@ -141,8 +66,12 @@ def decide(graph: Graph, state: GraphState) -> list[Command]:
 
 def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
     """The state after a fact. Facts about executions that are not in flight change nothing: they came too late."""
+    if graph.wiring:
+        return dataflow.evolve(graph, state, fact)
     if isinstance(fact, Began):
         return _begin(graph, state)
+    if not isinstance(fact, Started | Completed | Failed | Cancelled | Waiting):  # only wired steps know of it
+        return state
     if fact.step not in graph.by_name:  # an adopted change took it away
         return state
     key = f"{fact.step}#{fact.number}"
@@ -198,6 +127,8 @@ def failure_key(key: str) -> str:
 
 def results_needed(state: GraphState) -> set[str]:
     """The executions whose results a step may still be given, or the run itself."""
+    if state.data is not None:
+        return dataflow.results_needed(state)
     needed = {e.cause for e in (*state.ready, *state.in_flight.values(), *state.halted.values())}
     needed |= {e.execution.cause for e in state.tolerated.values()}
     needed |= {key for labels in state.arrived.values() for key in labels.values()}

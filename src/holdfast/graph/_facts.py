@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
+
+Action: TypeAlias = Literal["advance", "loop", "escalate", "abandon", "retry", "fallback", "continue", "fail"]
+
+
+class Verdict(Struct, frozen=True):
+    """What follows from the end of an execution, where data drives the steps."""
+
+    action: Action
+    rule: str = ""
+    """the exit rule that says so; empty if none does"""
+    target: str = ""
+    """the step that a loop goes back to"""
+    reason: str = ""
+    not_before_us: int = 0
+    """when the step is tried again"""
 
 
 class Began(Struct, frozen=True, tag="began"):
@@ -16,6 +31,12 @@ class Started(Struct, frozen=True, tag="started"):
 
     step: str
     number: int
+    uses: tuple[str, ...] = ()
+    """where data drives the steps: the executions whose results it was given, one for each of its needs"""
+    tries: int = 0
+    """how often this execution failed before and was tried again"""
+    fallback: bool = False
+    """whether it is what runs in place of the step"""
 
 
 class Completed(Struct, frozen=True, tag="completed"):
@@ -26,6 +47,8 @@ class Completed(Struct, frozen=True, tag="completed"):
     route: str | None = None
     items: int | None = None
     """how many items the result has, if something is to run for each of them"""
+    verdict: Verdict | None = None
+    """None to go on"""
 
 
 class Failed(Struct, frozen=True, tag="failed"):
@@ -34,6 +57,8 @@ class Failed(Struct, frozen=True, tag="failed"):
     step: str
     number: int
     error: str
+    verdict: Verdict | None = None
+    """None to fail the run"""
 
 
 class StepFailure(Struct, frozen=True):
@@ -56,6 +81,32 @@ class Waiting(Struct, frozen=True, tag="waiting"):
 
     step: str
     number: int
+    until_us: int | None = None
+    """when it goes on by itself; None for never"""
+    since_us: int | None = None
+    """since when it waits"""
 
 
-Fact: TypeAlias = Began | Started | Completed | Failed | Cancelled | Waiting
+class Skipped(Struct, frozen=True, tag="skipped"):
+    """A step is left out: it can never become ready."""
+
+    step: str
+
+
+class Paused(Struct, frozen=True, tag="paused"):
+    """Somebody wants no step to begin until the run is resumed."""
+
+    reason: str = ""
+
+
+class Resumed(Struct, frozen=True, tag="resumed"):
+    """Somebody lets a paused run go on: from steps that a rule held back, too."""
+
+
+class Rerun(Struct, frozen=True, tag="rerun"):
+    """Somebody wants a step to run again, with all that depends on it."""
+
+    step: str
+
+
+Fact: TypeAlias = Began | Started | Completed | Failed | Cancelled | Waiting | Skipped | Paused | Resumed | Rerun

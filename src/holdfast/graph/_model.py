@@ -10,6 +10,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from holdfast.graph._wiring import Shape, Wiring
+
 
 class Source(Struct, frozen=True, tag="source"):
     """Holds when a label has arrived: the name of a step that completed, or `route_label` of a route that was taken."""
@@ -104,6 +106,13 @@ class Graph(Struct, frozen=True, dict=True):
     """how often one step may run in one run, so that a loop that never ends is noticed"""
     keeps_results: bool = False
     """whether every result may be needed until the run ends, not only by what it triggers"""
+    wiring: tuple[Wiring, ...] = ()
+    """for every step what it takes from others, if data drives the steps and not triggers (which are then only drawn)"""
+
+    @cached_property
+    def shape(self) -> Shape:
+        """What follows from the wiring."""
+        return Shape(self.wiring)
 
     @cached_property
     def by_name(self) -> dict[str, Node]:

@@ -94,11 +94,11 @@ class Scheduler:
         """Run blocking steps one after the other in this thread. Returns the commands that need more than that."""
         while True:
             self._await_reader_in_thread()
-            commands = decide(self.graph, self.state)
+            commands = self.decide()
             alone = self._alone(commands)
             if alone is None or self.program.is_async(alone.step) or self.run.is_ending:
                 return commands
-            outside = position.set(self._place(alone))
+            outside = position.set(self.place(alone))
             try:
                 self._begin_alone(alone)
                 if self._log is not None:
@@ -120,21 +120,40 @@ class Scheduler:
             await self._await_reader()
             if self.run.is_ending:
                 raise asyncio.CancelledError
-            commands = decide(self.graph, self.state)
+            commands = self.decide()
             alone = self._alone(commands)
             if alone is not None and self.program.is_async(alone.step):
                 await self._await_alone(alone)
             elif alone is not None:
                 await self._lend_thread()
             elif ended := self._ended(commands):
-                return self._conclude(ended)
+                if not await self.stay(ended):
+                    return self.conclude(ended)
             else:
                 await self._overlap(commands)
+
+    # -- what a front end may do otherwise ---------------------------------------------------------------------------
+
+    def decide(self) -> list[Command]:
+        """What to do next. May take note of what has come from outside before."""
+        return decide(self.graph, self.state)
+
+    def weigh(self, outcome: Outcome, execution: Execution) -> Outcome:
+        """What an outcome amounts to, before it is recorded."""
+        return outcome
+
+    def callers(self) -> list[asyncio.Future[Any]]:
+        """What else ends the wait for executions in flight."""
+        return []
+
+    async def stay(self, ended: Complete | Fail | Park) -> bool:
+        """Wait a while although there is nothing to do. Says whether there is something now."""
+        return False
 
     async def _await_reader(self) -> None:
         """Between steps: let whoever reads the run's stream catch up. What is done is on disk meanwhile."""
         if self.run.outlet.crowding() is not None:
-            await self._commit()
+            await self.commit()
             await self.run.room()
 
     def _await_reader_in_thread(self) -> None:
@@ -147,7 +166,7 @@ class Scheduler:
         """Run the program to its end from a plain thread; a loop is borrowed only if a step needs one."""
         commands = self.drive_in_thread()
         if (ended := self._ended(commands)) and not self.run.is_ending:
-            return self._conclude(ended)
+            return self.conclude(ended)
         context = copy_context()
         waiter: Future[Any] = Future()
         step = self.run.spawn_silently(
@@ -184,7 +203,7 @@ class Scheduler:
     def _attempt(self, execution: Execution) -> Outcome:
         """Call a blocking step here."""
         try:
-            result = self.program.call(execution, self._given(execution))
+            result = self.program.call(execution, self.given(execution))
         except AnswerPendingError as pending:
             return Outcome(Waiting(execution.step, execution.number), error=pending)
         except Exception as error:
@@ -194,7 +213,7 @@ class Scheduler:
     async def _attempt_async(self, execution: Execution) -> Outcome:
         """Await an async step here."""
         try:
-            result = await self.program.call(execution, self._given(execution))
+            result = await self.program.call(execution, self.given(execution))
         except AnswerPendingError as pending:
             return Outcome(Waiting(execution.step, execution.number), error=pending)
         except Exception as error:
@@ -212,11 +231,11 @@ class Scheduler:
         return Outcome(Completed(execution.step, execution.number, route, items), result)
 
     async def _await_alone(self, execution: Execution) -> None:
-        outside = position.set(self._place(execution))
+        outside = position.set(self.place(execution))
         try:
             self._begin_alone(execution)
             try:
-                await self._commit()
+                await self.commit()
                 outcome = await self._attempt_async(execution)
             except asyncio.CancelledError:
                 self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
@@ -244,20 +263,20 @@ class Scheduler:
         cancels = [command.execution for command in commands if isinstance(command, Cancel)]
         for execution in cancels:
             self._stop(execution)
-        await self._commit()
+        await self.commit()
         for execution, context in prepared:
             self._launch(execution, context)
         if cancels or not self._flying:
             return
         landing = {flight.landed: key for key, flight in self._flying.items()}
-        done, _ = await asyncio.wait(landing, return_when=asyncio.FIRST_COMPLETED)
-        for waiter in done:
+        done, _ = await asyncio.wait({*landing, *self.callers()}, return_when=asyncio.FIRST_COMPLETED)
+        for waiter in done & landing.keys():
             await self._land(landing[waiter])
 
     def _prepare(self, execution: Execution) -> tuple[Execution, Context]:
         """Make a place for an execution and tell that it starts; it does once that is safe."""
         context = copy_context()
-        context.run(position.set, self._place(execution))
+        context.run(position.set, self.place(execution))
         self._cell.enter_shared(execution.key)
         context.run(self._tell_started, execution)
         return execution, context
@@ -290,21 +309,23 @@ class Scheduler:
             outcome = Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
         flight.context.run(self._record, outcome, execution)
 
-    async def _commit(self) -> None:
+    async def commit(self) -> None:
+        """Make what happened so far safe."""
         if self._log is not None:
             await self._log.commit()
 
     # -- recording ---------------------------------------------------------------------------------------------------
 
     def _tell_started(self, execution: Execution) -> None:
-        fact = Started(execution.step, execution.number)
-        event_type, payload = self.program.event(fact, self._given(execution), None)
+        fact = Started(execution.step, execution.number, execution.uses, execution.tries, execution.fallback)
+        event_type, payload = self.program.event(fact, self.given(execution), None)
         self.run.tell(event_type, **payload)
         self.state = evolve(self.graph, self.state, fact)
 
     def _record(self, outcome: Outcome, execution: Execution) -> None:
         """Make what happened part of the run: its state, the event, the fact. In the execution's own context."""
         key, delta = execution.key, None
+        outcome = self.weigh(outcome, execution)
         if isinstance(outcome.fact, Completed):
             try:
                 delta = self._cell.leave(key)
@@ -346,7 +367,8 @@ class Scheduler:
         self.results = {key: result for key, result in self.results.items() if key in needed}
         self.event_ids = {key: event_id for key, event_id in self.event_ids.items() if key in needed}
 
-    def _given(self, execution: Execution) -> Any:
+    def given(self, execution: Execution) -> Any:
+        """What an execution is given."""
         if execution.cause is None:
             return None
         if (batch := self.state.batches.get(execution.cause)) is not None:
@@ -354,7 +376,8 @@ class Scheduler:
         result = self.results.get(execution.cause)
         return result if execution.index is None else result[execution.index]  # type: ignore[index]
 
-    def _place(self, execution: Execution) -> Position:
+    def place(self, execution: Execution) -> Position:
+        """Where what an execution says and does stands."""
         here = self.run.place
         cause = self.event_ids.get(execution.cause or "")
         subject = self.program.subject(execution.step) or here.subject
@@ -368,7 +391,7 @@ class Scheduler:
             return commands[0]
         return None
 
-    def _conclude(self, ended: Complete | Fail | Park) -> Any:
+    def conclude(self, ended: Complete | Fail | Park) -> Any:
         """The program's result; raises what failed it, all of it if several steps did."""
         if isinstance(ended, Complete):
             return self.results.get(ended.last) if ended.last is not None else None

@@ -443,9 +443,9 @@ class Run:
     def _unwrap(self, end: End) -> Any:
         if self.ending.problem is not None:
             raise self.ending.problem
-        if end.status is RunStatus.WAITING and end.error is not None:
+        if end.status in (RunStatus.WAITING, RunStatus.PAUSED) and end.error is not None:
             raise end.error
-        if end.status not in (RunStatus.COMPLETED, RunStatus.WAITING):
+        if end.status not in (RunStatus.COMPLETED, RunStatus.WAITING, RunStatus.PAUSED):
             raise_end(self.id, self.name, end)
         return end.result
 
@@ -458,6 +458,8 @@ def _end_event(end: End) -> tuple[type[BaseEvent], dict[str, Any]]:
         return RunCancelledEvent, {"reason": end.reason}
     if end.status is RunStatus.WAITING:
         return RunWaitingEvent, {"reason": end.reason}
+    if end.status is RunStatus.PAUSED:
+        return RunPausedEvent, {"reason": end.reason}
     error = end.error
     told = (
         {"error": str(error), "error_type": type(error).__name__} if error else {"error": end.reason, "error_type": ""}

@@ -122,6 +122,8 @@ WHERE: Mapping[str, str] = MappingProxyType(
         "StepCancelledEvent": "step",
         "StepSkippedEvent": "step",
         "StepWaitingEvent": "step",
+        "StepRerunRequestedEvent": "step",
+        "StepOutputChunkEvent": "step",
         "StepRetryScheduledEvent": "step",
         "StepDisownedEvent": "step",
         "ExitRuleMatchedEvent": "exit",

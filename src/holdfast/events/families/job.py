@@ -44,6 +44,12 @@ class JobStartedEvent(JobEvent):
 
     flow_name: str = ""
     worker: str = ""
+    inputs: dict[str, Any] = {}
+    """without those that are secret"""
+    called_as: str = ""
+    """of a flow inside a step: the run and the call that started it"""
+    graph: dict[str, Any] = {}
+    """of such a flow: what is needed to take it up again"""
 
 
 class JobWaitingEvent(JobEvent):

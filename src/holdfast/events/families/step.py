@@ -1,5 +1,7 @@
 """Steps: each attempt of a node of the graph, whatever kind of program it belongs to."""
 
+# msgspec gives every event its own copy of an empty default
+
 from __future__ import annotations
 
 from typing import Any, ClassVar
@@ -15,6 +17,16 @@ class StepStartedEvent(BaseEvent):
 
     name: str
     attempt: int = 1
+    step: str = ""
+    """in the graph; empty for a call that belongs to none"""
+    execution: int = 0
+    """which execution of it"""
+    uses: list[str] = []
+    """the executions whose results it was given, one for each of its needs"""
+    tries: int = 0
+    """how often this execution failed before and was tried again"""
+    fallback: bool = False
+    """whether it is what runs in place of the step"""
 
 
 class StepCompletedEvent(BaseEvent):
@@ -26,6 +38,10 @@ class StepCompletedEvent(BaseEvent):
     name: str
     attempt: int = 1
     result: Any = None
+    step: str = ""
+    execution: int = 0
+    verdict: dict[str, Any] = {}
+    """what follows from it: the action, and the rule that says so"""
 
 
 class StepFailedEvent(BaseEvent):
@@ -39,6 +55,10 @@ class StepFailedEvent(BaseEvent):
     error: str
     error_type: str
     error_category: str = ""
+    step: str = ""
+    execution: int = 0
+    verdict: dict[str, Any] = {}
+    """what follows from it: the action, and the rule that says so"""
 
 
 class StepCancelledEvent(BaseEvent):
@@ -50,6 +70,8 @@ class StepCancelledEvent(BaseEvent):
     name: str
     attempt: int = 1
     reason: str = ""
+    step: str = ""
+    execution: int = 0
 
 
 class StepSkippedEvent(BaseEvent):
@@ -59,15 +81,46 @@ class StepSkippedEvent(BaseEvent):
 
     name: str
     reason: str = ""
+    step: str = ""
 
 
 class StepWaitingEvent(BaseEvent):
     """A step that has started needs something from outside before it can go on."""
 
     type: ClassVar[str] = "step_waiting"
+    closes: ClassVar[ScopeKind | None] = "step"
 
     name: str
     reason: str = ""
+    step: str = ""
+    execution: int = 0
+    ask: dict[str, Any] = {}
+    """what it asks for: the id, the message and the form; empty if it only waits for a time"""
+    until_us: int | None = None
+    """when it goes on by itself; None for never"""
+    since_us: int | None = None
+
+
+class StepRerunRequestedEvent(BaseEvent):
+    """Someone wants a step to run again, with all that depends on it."""
+
+    type: ClassVar[str] = "step_rerun_requested"
+
+    name: str
+    step: str = ""
+    requested_by: str = ""
+
+
+class StepOutputChunkEvent(BaseEvent):
+    """A piece of what a step's process wrote, as it was written."""
+
+    type: ClassVar[str] = "step_output_chunk"
+    durable: ClassVar[bool] = False
+
+    name: str
+    stream: str = "stderr"
+    chunk: str
+    attempt: int = 1
 
 
 class StepRetryScheduledEvent(BaseEvent):

@@ -1,0 +1,160 @@
+"""What the steps of a job share: where they work, what they know, what they wait for, what they may use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from holdfast.checkpoints import Progress
+from holdfast.flowfiles import FlowFile, StepSpec
+from holdfast.jobs._meter import JobMeter
+from holdfast.ports import Ask
+
+if TYPE_CHECKING:
+    from holdfast.jobs._engine import JobEngine
+
+
+class Wait(Struct, frozen=True):
+    """What a step waits for: answers, a time, or someone's decision about a step inside it."""
+
+    asks: tuple[Ask, ...] = ()
+    until_us: int | None = None
+    held: str = ""
+    """why someone must decide; empty if nobody must"""
+
+
+class Request(Struct, frozen=True, eq=False):
+    """Something asked of a job."""
+
+    id: str
+    kind: str
+    step: str = ""
+    reason: str = ""
+    by: str = ""
+    ask: str = ""
+    values: dict[str, Any] = {}
+
+
+class Outside(Protocol):
+    """Who asked for a job: told what was acted on, and what its steps wait for."""
+
+    async def settle(self, request: Request) -> None: ...
+    async def show(self, asks: tuple[Ask, ...]) -> None: ...
+
+
+class Parked(Struct, frozen=True):
+    """A flow inside a step that was put down while its job goes on."""
+
+    run_id: str
+    progress: Progress
+
+
+class Shared:
+    """What a whole job shares, the flows inside it included."""
+
+    def __init__(
+        self, engine: JobEngine, outside: Outside, job_id: str, workspace: Path, project: Path, secrets: tuple[str, ...]
+    ) -> None:
+        self.engine = engine
+        self.settle, self.show = outside.settle, outside.show
+        self.job_id = job_id
+        self.workspace = workspace
+        self.project = project
+        self.secrets = secrets
+        """Values that are shown and stored nowhere."""
+        self.answers: dict[str, Mapping[str, Any]] = {}
+        """What someone answered, by the id of the ask."""
+        self.open_asks: dict[str, Ask] = {}
+        """What steps inside steps wait for while others go on."""
+        self.paused = False
+        self.resumed = False
+        """Whether someone lets go on what a rule held back inside a step."""
+        self.parked: dict[str, Parked] = {}
+        self.done: dict[str, Any] = {}
+        """Outputs of flows inside steps that are not over, by the call that started them."""
+        self._loop = asyncio.get_running_loop()
+        self._knock: asyncio.Future[None] | None = None
+
+    def knock(self) -> None:
+        """Something came from outside: whoever waits looks again. From any thread."""
+        self._loop.call_soon_threadsafe(self._ring)
+
+    def _ring(self) -> None:
+        if self._knock is not None and not self._knock.done():
+            self._knock.set_result(None)
+        self._knock = None
+
+    def knocked(self) -> asyncio.Future[None]:
+        """Done at the next knock."""
+        if self._knock is None or self._knock.done():
+            self._knock = asyncio.get_running_loop().create_future()
+        return self._knock
+
+
+class Scope:
+    """One flow of a job: the job's own, or one inside a step."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        flow: FlowFile,
+        variables: Mapping[str, Any],
+        meter: JobMeter,
+        path: tuple[str, ...] = (),
+    ) -> None:
+        self.shared = shared
+        self.flow = flow
+        self.variables = variables
+        self.meter = meter
+        self.path = path
+        """The names of the steps around it."""
+        self.handles: dict[str, dict[str, Any]] = {}
+        """The conversations of agents: `session:NAME` and `step:NAME`, each with its id, its agent and how many turns it had."""
+        self.live_sessions: dict[str, Any] = {}
+        """Those that are open, by id."""
+
+    @property
+    def engine(self) -> JobEngine:
+        return self.shared.engine
+
+    def step_path(self, step: str) -> str:
+        return "/".join((*self.path, step))
+
+    # -- conversations ---------------------------------------------------------------------------------------------
+
+    def keeps_session(self, step: StepSpec) -> bool:
+        """Whether a step's conversation may go on after it."""
+        return step.session is not None or any(other.fork_from == step.name for other in self.flow.steps)
+
+    def session_of(self, step: StepSpec, attempt: int) -> dict[str, Any] | None:
+        """The conversation that a step goes on with; None to begin one."""
+        known = self.handles.get(f"session:{step.session}") if step.session is not None else None
+        most = step.max_continuous_attempts
+        return None if known is not None and most is not None and known.get("turns", 0) >= most else known
+
+    def remember_session(self, step: StepSpec, handle: dict[str, Any], session: Any = None) -> None:
+        """A step has spoken in a conversation, now or before the job was taken up again."""
+        if step.session is not None:
+            before = self.handles.get(f"session:{step.session}", {})
+            turns = before.get("turns", 0) + 1 if before.get("id") == handle["id"] else 1
+            self.handles[f"session:{step.session}"] = {**handle, "turns": turns}
+        self.handles[f"step:{step.name}"] = handle
+        if session is not None and self.keeps_session(step):
+            self.live_sessions[handle["id"]] = session
+
+
+def masked(value: Any, secrets: tuple[str, ...]) -> Any:
+    """Without what must not be shown, at any depth."""
+    if not secrets:
+        return value
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, "•••")
+        return value
+    if isinstance(value, dict):
+        return {key: masked(inner, secrets) for key, inner in value.items()}
+    return [masked(inner, secrets) for inner in value] if isinstance(value, list) else value

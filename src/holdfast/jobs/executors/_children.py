@@ -1,0 +1,108 @@
+"""Flows inside steps: child runs that share their job's journal, and are taken up again with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.checkpoints import Progress, RunLog
+from holdfast.errors import JobFailedError, JobStepError
+from holdfast.flowfiles import FlowFile
+from holdfast.jobs._body import Beginning, JobBody
+from holdfast.jobs._calls import Call
+from holdfast.jobs._categories import category_of
+from holdfast.jobs._definition import variables_of
+from holdfast.jobs._meter import JobMeter
+from holdfast.jobs._scheduler import outputs_of
+from holdfast.jobs._scope import Parked, Scope
+from holdfast.runs import End, Run, RunEntity, RunRef, RunStatus
+
+
+async def run_inside(call: Call, flow: FlowFile, given: Mapping[str, Any], item: str = "") -> Any:
+    """The outputs of a flow that a step runs. Raises JobStepError if it failed, AnswerPendingError if it must wait.
+
+    Which run that is follows from the step's execution and the item, so a job that is taken up again goes on with the same.
+    """
+    shared = call.scope.shared
+    name = f"{call.execution.key}/{call.execution.tries}{'f' if call.execution.fallback else ''}"
+    place = f"{name}.{item}" if item else name
+    called_as = f"{call.run.id} {place}"
+    if called_as in shared.done:
+        return shared.done[called_as]
+    before = shared.parked.pop(called_as, None) or _recorded(call, place)
+    if before is not None and before.progress.is_finished:
+        progress = before.progress
+        return outputs_of(progress.graph, progress.standing, progress.results)
+    body = JobBody(
+        _scope(call, flow, given, item), Beginning(_log(call), before.progress if before else None, called_as)
+    )
+    end = await _run(call, flow, body, before)
+    if end.status is RunStatus.COMPLETED:
+        shared.done[called_as] = end.result
+        return end.result
+    if end.status is RunStatus.WAITING and end.error is not None:
+        assert body.scheduler is not None
+        shared.parked[called_as] = Parked(body.scheduler.run.id, body.progress())
+        raise end.error
+    if end.status is RunStatus.CANCELLED:
+        raise asyncio.CancelledError
+    raise _failure(call, flow, end)
+
+
+def forget_inside(call: Call) -> None:
+    """A step is over: what was kept of the flows inside it is not needed any more."""
+    shared, mine = call.scope.shared, f"{call.run.id} {call.execution.key}/"
+    shared.done = {key: value for key, value in shared.done.items() if not key.startswith(mine)}
+
+
+def _log(call: Call) -> RunLog | None:
+    return call.run.journal if isinstance(call.run.journal, RunLog) else None
+
+
+def _recorded(call: Call, place: str) -> Parked | None:
+    log = _log(call)
+    found = log.recorded_call(call.run.id, place) if log is not None else None
+    return Parked(*found) if found is not None else None
+
+
+def _scope(call: Call, flow: FlowFile, given: Mapping[str, Any], item: str) -> Scope:
+    variables = variables_of(flow, given, lambda name: None)
+    meter = JobMeter(f"flow {flow.name}", flow.limits, outer=call.meter, is_job=True)
+    path = (*call.scope.path, call.step.name, *((item,) if item else ()))
+    return Scope(call.scope.shared, flow, variables.values, meter, path)
+
+
+async def _run(call: Call, flow: FlowFile, body: JobBody, before: Parked | None) -> End:
+    run: Run = call.scope.engine.runtime.start(
+        body.run,
+        name=flow.name,
+        entity=RunEntity(call.scope.shared.job_id, flow.name, "job"),
+        resume=RunRef(before.run_id, _begin_as(before.progress)) if before is not None else None,
+    )
+    try:
+        return await run.ended()
+    except asyncio.CancelledError:
+        run.depart("the step around it was cancelled")
+        while not run.ending.done.done():
+            try:
+                await run.ended()
+            except asyncio.CancelledError:
+                continue
+        raise
+
+
+def _begin_as(progress: Progress) -> RunStatus:
+    return RunStatus.FAILED if progress.standing.errors else RunStatus.CREATED
+
+
+def _failure(call: Call, flow: FlowFile, end: End) -> JobStepError:
+    error = end.error
+    reason = error.reason if isinstance(error, JobFailedError) else ""
+    if reason == "limit_exceeded":
+        call.scope.meter.check()  # the limit may be that of a flow around this one, which ends it too
+        return JobStepError(f"flow {flow.name}: {error}", category="limit")
+    cause = error.__cause__ if error is not None else None
+    return JobStepError(
+        f"flow {flow.name} failed: {error}", category=category_of(cause) if cause is not None else "failed"
+    )

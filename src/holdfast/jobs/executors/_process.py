@@ -1,0 +1,165 @@
+"""A command of a step: its tree under a keeper, its output bounded and live, nothing of it left."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.context import at, position
+from holdfast.errors import JobStepError
+from holdfast.events.families.step import StepOutputChunkEvent
+from holdfast.jobs._calls import Call
+from holdfast.jobs._environment import environment_of, write_inputs
+from holdfast.jobs._scope import masked
+from holdfast.resources import Command, KeptProcess
+
+TAIL = 4_000
+"""Characters of standard error that a failure's message keeps."""
+QUIET_SECONDS = 0.05
+"""After the first process ended: how long its pipes must be silent before what it left behind is ended."""
+
+
+class Ran(Struct, frozen=True):
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+    """the end of it"""
+
+
+async def run_command(call: Call, argv: tuple[str, ...]) -> Ran:
+    """Run a command in the job's workspace until its first process ends, then end what it left behind.
+
+    Raises SpawnError if it cannot be started, JobStepError if it writes more than its outputs may be.
+    """
+    place = call.scope.shared.workspace
+    inputs_file = place / f".inputs-{call.execution.step}-{call.execution.number}-{call.run.id[-8:]}.json"
+    write_inputs(call, inputs_file)
+    try:
+        return await _run(call, Command(argv, environment_of(call, inputs_file), str(place), stderr="pipe"))
+    finally:
+        inputs_file.unlink(missing_ok=True)
+
+
+async def _run(call: Call, command: Command) -> Ran:
+    process = await call.scope.engine.keeper.spawn(command)
+    try:
+        lease = call.run.hold("process", f"{call.step.name} ({process.pid})", process.end)
+    except BaseException:  # too late: the run is ending
+        await asyncio.shield(process.end(0))
+        raise
+    try:
+        process.close_stdin()
+        return await _until_end(call, process)
+    finally:
+        await asyncio.shield(call.run.release(lease))
+
+
+async def _until_end(call: Call, process: KeptProcess) -> Ran:
+    out, err = _Collector(call), _Log(call)
+    readers = [
+        asyncio.ensure_future(_pour(process.read, out.feed)),
+        asyncio.ensure_future(_pour(process.read_stderr, err.feed)),
+    ]
+    exited = asyncio.ensure_future(process.wait())
+    try:
+        while not exited.done():
+            open_pipes = {reader for reader in readers if not reader.done()}
+            await asyncio.wait({exited, *open_pipes}, return_when=asyncio.FIRST_COMPLETED)
+            _check(readers)
+        await _silence(readers, out, err)
+        _check(readers)
+        return Ran(exited.result(), out.text(), err.tail())
+    finally:
+        for task in (exited, *readers):
+            task.cancel()
+        await asyncio.wait({exited, *readers})
+        for task in (exited, *readers):
+            if not task.cancelled():
+                task.exception()
+
+
+def _check(readers: Sequence[asyncio.Future[None]]) -> None:
+    """Raises what went wrong with a pipe: too much came out of it."""
+    for reader in readers:
+        if reader.done():
+            reader.result()
+
+
+async def _silence(readers: Sequence[asyncio.Future[None]], out: _Collector, err: _Log) -> None:
+    """Read what the first process wrote; whoever it left behind may hold the pipes open for ever."""
+    while not all(reader.done() for reader in readers):
+        before = out.size + err.size
+        await asyncio.wait(readers, timeout=QUIET_SECONDS)
+        if out.size + err.size == before:
+            return
+
+
+async def _pour(read: Callable[[], Awaitable[bytes]], feed: Callable[[bytes], None]) -> None:
+    while data := await read():
+        feed(data)
+
+
+class _Collector:
+    """Standard output, as far as it may go."""
+
+    def __init__(self, call: Call) -> None:
+        self._cap = call.scope.engine.output_cap
+        self._parts: list[bytes] = []
+        self.size = 0
+
+    def feed(self, data: bytes) -> None:
+        self.size += len(data)
+        if self.size > self._cap:
+            raise JobStepError(
+                f"it wrote more than {self._cap:,} bytes to standard output: write a file and give its path",
+                category="output",
+            )
+        self._parts.append(data)
+
+    def text(self) -> str:
+        return b"".join(self._parts).decode("utf-8", "replace")
+
+
+class _Log:
+    """Standard error: told as it comes, its end kept."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._place = position.get()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._tail = ""
+        self.size = 0
+
+    def feed(self, data: bytes) -> None:
+        self.size += len(data)
+        text = masked(self._decoder.decode(data), self._call.scope.shared.secrets)
+        self._tail = (self._tail + text)[-TAIL:]
+        with at(self._place):
+            self._call.run.tell(StepOutputChunkEvent, name=self._call.step.name, chunk=text, attempt=self._call.attempt)
+
+    def tail(self) -> str:
+        return self._tail.strip()
+
+
+def why(ran: Ran) -> str:
+    """How a command failed, with the end of what it said."""
+    how = f"it was killed by signal {-ran.code}" if ran.code < 0 else f"it ended with exit code {ran.code}"
+    return f"{how}: {ran.stderr}" if ran.stderr else how
+
+
+def script_argv(text: str, file: str | None, directory: str) -> tuple[str, ...]:
+    """How a script is started: a file that can be executed as it is, any other text by the shell."""
+    if file is None:
+        return ("/bin/sh", "-c", text)
+    path = Path(directory, file)
+    rest = tuple(text.split()[1:]) if text.split()[:1] == [file] else ()
+    if path.stat().st_mode & 0o111:
+        return (str(path), *rest)
+    interpreter = {".py": "python3", ".sh": "/bin/sh", ".bash": "bash", ".js": "node", ".rb": "ruby", ".pl": "perl"}
+    return (interpreter.get(path.suffix, "/bin/sh"), str(path), *rest)
