@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.service.conftest import Working, in_status, settled, submit
 from tests.service.small_runner import COMPLETE, QUESTION, VALUE, SmallRunner, definition, gate
 
-from holdfast.errors import IllegalTransitionError, RunBusyError, UsageError
-from holdfast.ports import Caps, Job, JobControl, JobOutcome, JobStatus, JobStore, WorkerInfo
+from holdfast.errors import IllegalTransitionError, RunBusyError, StoreUnavailableError, UsageError
+from holdfast.ports import Caps, Job, JobControl, JobMove, JobOutcome, JobStatus, JobStore, WorkerInfo
 from holdfast.resources import SystemProcessTable
-from holdfast.service import JobService, LogFolder, Submission, Worker, WorkerOptions
+from holdfast.service import JobService, LogFolder, Submission, Worker, WorkerOptions, give_answer
 from holdfast.stores import MemoryJobs, SqliteJobs
 from holdfast.testing._job_base import make_worker
 from holdfast.testing.runner_conformance import until
@@ -144,17 +145,17 @@ async def test_a_job_that_waits_holds_no_place_and_goes_on_with_the_answer(
         assert (waits.worker, waits.asks[0].step) == ("", "question")
         await settled(service, await submit(service, COMPLETE))
         for values, problem in (
-            ({"value": "many"}, "must be a number"),
+            ({"value": "many"}, "value is a number, not .many."),
             ({"other": 1}, "has no field 'other'; it has: value"),
-            ({}, "add --output value=1"),
+            ({}, "add --output value=NUMBER"),
         ):
             with pytest.raises(UsageError, match=problem):
-                await service.answer(job.id, values)
-        await service.answer(job.id, {"value": "3"})
+                await give_answer(service, job.id, values)
+        await give_answer(service, job.id, {"value": "3"})
         done = await in_status(service, job, S.COMPLETED)
     assert json.loads(done.outputs or b"") == {"value": 3}
     with pytest.raises(UsageError, match="waits for no answer"):
-        await service.answer(job.id, {"value": 3})
+        await give_answer(service, job.id, {"value": 3})
 
 
 async def test_an_answer_is_taken_once_and_the_same_one_twice_is_fine(service: JobService, working: Working) -> None:
@@ -162,11 +163,11 @@ async def test_an_answer_is_taken_once_and_the_same_one_twice_is_fine(service: J
     async with working():
         waits = await in_status(service, job, S.WAITING)
     (ask,) = waits.asks
-    await service.answer(job.id, {"value": 3})
+    await give_answer(service, job.id, {"value": 3})
     requests = await service.jobs.requests(job_id=job.id)
     assert [json.loads(request.data) for request in requests] == [{"ask": ask.id, "values": {"value": 3}}]
     with pytest.raises(UsageError, match="was answered and has not gone on yet"):
-        await service.answer(job.id, {"value": 4})
+        await give_answer(service, job.id, {"value": 4})
 
 
 async def test_a_job_that_awaits_approval_runs_once_it_has_it(service: JobService, working: Working) -> None:
@@ -364,6 +365,45 @@ async def test_a_run_that_another_process_still_holds_is_only_put_off(
         await worker.serve()
     assert (await service.get(job.id)).status is S.COMPLETED
     assert (S.WAITING, "held by another") in [(one.target, one.reason) for one in await service.history(job.id)]
+
+
+class Away(MemoryJobs):
+    """Cannot be reached whenever `calls` says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken: set[str] = set()
+        self.refused: list[str] = []
+
+    async def wake(self, *, now_us: int) -> int | None:
+        self._break("wake")
+        return await super().wake(now_us=now_us)
+
+    async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
+        self._break("advance")
+        return await super().advance(moves)
+
+    def _break(self, call: str) -> None:
+        if call in self.broken:
+            self.broken.discard(call)
+            self.refused.append(call)
+            raise StoreUnavailableError("the disk is full: make room")
+
+
+async def test_a_worker_waits_for_a_store_that_is_away_and_loses_no_outcome(
+    runner: SmallRunner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.01)
+    jobs = Away()
+    service = JobService(jobs)
+    job = await submit(service, COMPLETE)
+    jobs.broken = {"wake", "advance"}
+    worker = Worker(jobs, runner, SystemProcessTable(), options=WorkerOptions(idle_seconds=0.01))
+    async with asyncio.timeout(20):
+        await worker.serve()
+    assert jobs.refused == ["wake", "advance"]
+    assert (await service.get(job.id)).status is S.COMPLETED
+    assert caplog.text.count("the disk is full") == 2
 
 
 async def test_stopping_a_worker_twice_or_before_it_serves_is_fine(jobs: JobStore, runner: SmallRunner) -> None:

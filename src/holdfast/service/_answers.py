@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.errors import UsageError
-from holdfast.ports import Ask, Job
+import msgspec
 
-_TRUE, _FALSE = {"true", "yes", "y", "on", "1"}, {"false", "no", "n", "off", "0"}
+from holdfast.errors import UsageError
+from holdfast.flowfiles import OutputField, Position, coerce
+from holdfast.ports import Ask, Job
+from holdfast.service._service import JobService
+
+NOWHERE = Position("")
+
+
+async def give_answer(service: JobService, job_id: str, values: Mapping[str, Any], step: str = "") -> Job:
+    """Answer what a step of a job waits for. The same answer twice is fine.
+
+    Raises UsageError if nothing waits there, the values do not fit, or it was answered differently.
+    """
+    job = await service.get(job_id)
+    if not job.asks and any(known.kind == "answer" for known in await service.jobs.requests(job_id=job.id)):
+        raise UsageError(f"job {job.id} was answered and has not gone on yet; a second answer is not taken")
+    ask = choose_ask(job, step)
+    return await service.answer(job.id, ask, fit(ask, values))
 
 
 def choose_ask(job: Job, name: str) -> Ask:
@@ -26,66 +41,34 @@ def choose_ask(job: Job, name: str) -> Ask:
 
 
 def fit(ask: Ask, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as the form wants them: text from a command line becomes numbers and truths. Raises UsageError per field."""
-    unknown = sorted(set(values) - set(ask.fields))
-    if unknown and ask.fields:
-        raise UsageError(f"step {ask.step} has no field {unknown[0]!r}; it has: {', '.join(ask.fields)}")
-    fitted = {name: _fit_field(ask, name, ask.fields.get(name), value) for name, value in values.items()}
-    for name, spec in ask.fields.items():
-        if name not in fitted and isinstance(spec, Mapping) and "default" in spec:
-            fitted[name] = spec["default"]
-        elif name not in fitted and not (isinstance(spec, Mapping) and spec.get("required") is False):
-            raise UsageError(f"step {ask.step} needs a value for {name!r}: add --output {name}={_placeholder(spec)}")
-    return fitted
-
-
-def _placeholder(spec: Any) -> str:
-    kind = spec.get("type", "str") if isinstance(spec, Mapping) else "str"
-    options = spec.get("options") if isinstance(spec, Mapping) else None
-    return "|".join(map(str, options)) if options else {"bool": "yes", "number": "1"}.get(str(kind), "TEXT")
-
-
-def _fit_field(ask: Ask, name: str, spec: Any, value: Any) -> Any:
-    kind = spec.get("type", "any") if isinstance(spec, Mapping) else "any"
+    """Values as the form wants them: text from a command line becomes numbers and truths. Raises UsageError."""
+    form = {name: field_of(name, spec) for name, spec in ask.fields.items()}
+    unknown = sorted(set(values) - set(form))
+    if unknown and form:
+        raise UsageError(f"step {ask.step} has no field {unknown[0]!r}; it has: {', '.join(form)}")
+    missing = [field for name, field in form.items() if name not in values and is_wanted(field)]
+    if missing:
+        flags = " ".join(f"--output {field.name}={sample(field)}" for field in missing)
+        raise UsageError(f"step {ask.step} needs more: add {flags}")
     try:
-        fitted = _COERCE.get(str(kind), lambda given: given)(value)
-    except ValueError:
-        raise UsageError(f"step {ask.step}: {name} must be a {kind}, and {value!r} is none") from None
-    return _check_bounds(ask, name, spec, fitted) if isinstance(spec, Mapping) else fitted
+        return {name: coerce(form[name], value) if name in form else value for name, value in values.items()}
+    except ValueError as error:
+        raise UsageError(f"step {ask.step}: {error}") from error
 
 
-def _check_bounds(ask: Ask, name: str, spec: Mapping[str, Any], value: Any) -> Any:
-    options = spec.get("options")
-    if options and value not in options:
-        raise UsageError(f"step {ask.step}: {name} must be one of {', '.join(map(str, options))}, not {value!r}")
-    low, high = spec.get("min"), spec.get("max")
-    size = value if isinstance(value, int | float) else None
-    if size is not None and ((low is not None and size < low) or (high is not None and size > high)):
-        raise UsageError(f"step {ask.step}: {name} must be from {low} to {high}, not {value!r}")
-    return value
+def field_of(name: str, spec: Any) -> OutputField:
+    """A field of a form, from what is stored of it: anything that is no description takes anything."""
+    if not isinstance(spec, Mapping):
+        return OutputField(name=name, at=NOWHERE)
+    return msgspec.convert({**spec, "name": name, "at": msgspec.to_builtins(NOWHERE)}, OutputField, strict=False)
 
 
-def _to_bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.strip().lower() in _TRUE | _FALSE:
-        return value.strip().lower() in _TRUE
-    raise ValueError(value)
+def is_wanted(field: OutputField) -> bool:
+    return field.required and field.default is msgspec.UNSET
 
 
-def _to_number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(value)
-    number = json.loads(value) if isinstance(value, str) else value
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ValueError(value)
-    return number
-
-
-def _to_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(value)
-    return value
-
-
-_COERCE = {"bool": _to_bool, "number": _to_number, "str": _to_text, "text": _to_text}
+def sample(field: OutputField) -> str:
+    """What a value could be."""
+    if field.options:
+        return "|".join(map(str, field.options))
+    return {"number": "NUMBER", "bool": "yes|no"}.get(field.type, "TEXT")

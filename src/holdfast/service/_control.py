@@ -24,6 +24,11 @@ class Control:
                 self._delivered.add(request.id)
                 self._requests.put_nowait(request)
 
+    @property
+    def has_delivered_all(self) -> bool:
+        """Whether the runner has taken every request there was."""
+        return self._requests.empty()
+
     async def next_request(self) -> JobRequest:
         return await self._requests.get()
 

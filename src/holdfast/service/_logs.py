@@ -32,7 +32,9 @@ class LogFolder:
 
     def writer(self, job_id: str) -> LogWriter:
         """For the process that has the job."""
-        return LogWriter(self.path(job_id), self._max_bytes)
+        path = self.path(job_id)
+        written = path.stat().st_size if path.exists() else 0  # by workers before
+        return LogWriter(path, self._max_bytes - written)
 
     def follow(self, job_id: str) -> LogFollower:
         return LogFollower(self.path(job_id))
@@ -44,8 +46,8 @@ class LogFolder:
 class LogWriter:
     """Appends lines, a little later than they come and many at once. Past the bound it drops them, and says so once."""
 
-    def __init__(self, path: Path, max_bytes: int) -> None:
-        self._path, self._left = path, max_bytes
+    def __init__(self, path: Path, room: int) -> None:
+        self._path, self._left = path, room
         self._waiting: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self._handle: int | None = None
@@ -74,10 +76,11 @@ class LogWriter:
             logger.warning("%s cannot be written, further output is dropped: %s", self._path, error)
 
     def _open(self) -> int:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._left -= os.fstat(handle).st_size
-        return handle
+        try:
+            return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except FileNotFoundError:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def close(self) -> None:
         """Write what is left. Twice is fine."""

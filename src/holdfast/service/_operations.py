@@ -35,7 +35,7 @@ QUEUE_AND_ASK = How(S.QUEUED, True)
 OPERATIONS: Mapping[Operation, Mapping[JobStatus, How]] = {
     "approve": {S.AWAITING_APPROVAL: _move(S.QUEUED)},
     "pause": {S.QUEUED: _move(S.PAUSED), S.RUNNING: ASK, S.WAITING: _move(S.PAUSED)},
-    "resume": {S.PAUSED: QUEUE_AND_ASK, S.RUNNING: ASK},
+    "resume": {S.PAUSED: QUEUE_AND_ASK, S.RUNNING: ASK, S.WAITING: QUEUE_AND_ASK},
     "cancel": {
         S.AWAITING_APPROVAL: _move(S.CANCELLED),
         S.QUEUED: ASK,
@@ -66,7 +66,7 @@ UNBEGUN: Mapping[Operation, Mapping[JobStatus, How]] = {
 _ADVICE: Mapping[Operation, str] = {
     "approve": "it was approved already, or needed no approval",
     "pause": "only a job that is queued, running or waiting can be paused",
-    "resume": "only a paused job can be resumed; a failed one can be retried, a waiting one answered",
+    "resume": "only a job that is paused or waits can be resumed; a failed one can be retried",
     "cancel": "",
     "retry": "only a failed job can be retried; submit it again for a new run",
     "rerun": "steps of a job that completed or was cancelled stay as they are: submit it again",

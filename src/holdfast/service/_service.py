@@ -12,7 +12,6 @@ from holdfast.errors import IllegalTransitionError, UnknownJobError, UsageError
 from holdfast.ids import IdFactory, new_id
 from holdfast.ports import Ask, Job, JobChange, JobMove, JobQuery, JobRequest, JobStatus, JobStore
 from holdfast.serde import encode
-from holdfast.service._answers import choose_ask, fit
 from holdfast.service._noticing import Noticing
 from holdfast.service._operations import Operation, decide
 
@@ -105,19 +104,14 @@ class JobService:
         """Run a step of a job again, and what depends on it."""
         return await self._ask("rerun", job_id, f"step {step} is run again", data={"step": step})
 
-    async def answer(self, job_id: str, values: Mapping[str, Any], step: str = "") -> Job:
-        """Give a waiting step what it waits for. The same answer twice is fine.
+    async def answer(self, job_id: str, ask: Ask, values: Mapping[str, Any]) -> Job:
+        """Give a waiting step what it waits for, as `give_answer` found it to fit. The same answer twice is fine.
 
-        Raises UsageError if nothing waits there, the values do not fit, or it was answered differently.
+        Raises UsageError if it was answered differently before.
         """
-        job = await self.get(job_id)
-        for known in await self.jobs.requests(job_id=job.id):
-            if known.kind == "answer" and not job.asks:
-                raise UsageError(f"job {job.id} was answered and has not gone on yet; a second answer is not taken")
-        ask = choose_ask(job, step)
-        data = {"ask": ask.id, "values": fit(ask, values)}
+        data = {"ask": ask.id, "values": values}
         return await self._ask(
-            "answer", job.id, f"answered at {ask.step}", data, request_id=f"answer {ask.id}", ask=ask
+            "answer", job_id, f"answered at {ask.step}", data, request_id=f"answer {ask.id}", ask=ask
         )
 
     async def _ask(

@@ -57,6 +57,10 @@ class Claimed:
     async def asked(self) -> list[JobRequest]:
         return await self.jobs.requests(job_id=self.job.id)
 
+    async def is_heard(self) -> bool:
+        """Whether the runner has taken everything that was asked."""
+        return self.control.has_delivered_all
+
     def again(self) -> Claimed:
         """The same job in the hands of the next worker."""
         return Claimed(self.jobs, self.job)
@@ -189,7 +193,7 @@ class JobRunnerConformance(ABC):
             running = asyncio.create_task(runner.run(claimed.job, claimed.control))
             await self.until_at_work(runner, claimed, "one")
             await claimed.ask("pause", reason="a look")
-            await until(lambda: self._is_settled(claimed))
+            await until(claimed.is_heard)
             (self.folder / "open").touch()
             outcome = await running
         assert outcome.status is JobStatus.PAUSED
@@ -246,10 +250,6 @@ class JobRunnerConformance(ABC):
             return any(step.path == path and step.status == "running" for step in await runner.steps(claimed.job))
 
         await until(is_at_work)
-
-    @staticmethod
-    async def _is_settled(claimed: Claimed) -> bool:
-        return not await claimed.asked()
 
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:
