@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.ports import JobQuery, JobStore
+from holdfast.ports import JobQuery, JobStatus, JobStore
 from holdfast.stores import MemoryJobs, SqliteJobs, SqliteStore
 from holdfast.stores._migrations import TABLE, migrations, statements
 from holdfast.stores._queries import load
@@ -158,7 +158,7 @@ async def main():
         sys.stdin.readline()
         while claimed := await store.claim(worker.id, Caps(), now_us=5, limit=2):
             for job in claimed:
-                print(job.id)
+                print(job.id, flush=True)
             await store.advance([JobMove(j.id, j.status, JobStatus.COMPLETED, j.version, 6) for j in claimed])
 
 asyncio.run(main())
@@ -184,3 +184,25 @@ async def test_processes_that_share_a_file_share_the_jobs_out(tmp_path: Path) ->
         assert sorted(claimed) == sorted(job.id for job in jobs)
         assert await store.count() == {}
         assert len(await store.changes(limit=1000)) == 3 * len(jobs)
+
+
+async def test_a_killed_process_leaves_every_job_as_its_history_says(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    async with SqliteJobs(path) as store:
+        await store.add([make_job() for _ in range(400)])
+        other = start_claimer(path)
+        assert other.stdin is not None
+        assert other.stdout is not None
+        other.stdout.readline()
+        other.stdin.write("go\n")
+        other.stdin.flush()
+        other.stdout.readline()
+        other.kill()
+        other.communicate()
+        jobs = await store.jobs(JobQuery(limit=1000))
+        assert {job.status for job in jobs} >= {JobStatus.QUEUED}
+        for job in jobs:
+            changes = await store.changes(job_id=job.id)
+            assert (changes[-1].target, len(changes) - 1) == (job.status, job.version)
+            assert [change.source for change in changes[1:]] == [change.target for change in changes[:-1]]
+            assert (job.worker != "") == (job.status is JobStatus.RUNNING)
