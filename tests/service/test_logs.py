@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.ports import LogLine
@@ -32,16 +33,14 @@ async def test_a_follower_gets_each_line_once_and_waits_for_the_end_of_one(tmp_p
     assert [*follower.new()] == []
     writer.write(line("one"))
     writer.close()
+    last = msgspec.json.encode(line("two")) + b"\n"
     with logs.path("j1").open("ab") as file:
-        file.write(b'{"half')
+        file.write(last[:20])
     assert [one.text for one in follower.new()] == ["one"]
     assert [*follower.new()] == []
     with logs.path("j1").open("ab") as file:
-        file.write(b" of a line\n")
-    other = logs.writer("j1")
-    other.write(line("two"))
-    other.close()
-    assert [one.text for one in follower.new()] == ["two"]
+        file.write(last[20:] + b"no JSON\n" + last)
+    assert [one.text for one in follower.new()] == ["two", "two"]
 
 
 async def test_a_flood_is_cut_off_with_one_note_also_when_the_job_is_taken_up_again(tmp_path: Path) -> None:
