@@ -21,7 +21,7 @@ from holdfast.ids import new_id
 from holdfast.ports import Batch, RunInfo, Session
 from holdfast.ports import Row as JournalRow
 from holdfast.stores import PostgresStore, SqliteStore
-from holdfast.stores._sqlite_rows import event_values, mark_values
+from holdfast.stores._sqlite_rows import NULL, event_values, mark_values
 
 PAIRS = 25
 BLOCK = 60
@@ -77,8 +77,16 @@ class Commit(NamedTuple):
 
 
 def commit_of(batch: Batch) -> Commit:
-    """A batch as the store would write it to its first branch."""
-    return Commit([event_values(1, row) for row in batch.rows], [mark_values(1, mark) for mark in batch.marks])
+    """A batch as the store would write it to its first branch, bound as anybody would: bytes as bytes, NULL as None."""
+    events = [_natural(event_values(1, row), range(5, EVENT)) for row in batch.rows]
+    return Commit(events, [_natural(mark_values(1, mark), range(5, 6)) for mark in batch.marks])
+
+
+def _natural(values: tuple[Any, ...], optional: range) -> tuple[Any, ...]:
+    return tuple(
+        None if n in optional and value == NULL else bytes(value) if isinstance(value, bytearray) else value
+        for n, value in enumerate(values)
+    )
 
 
 class Bare:

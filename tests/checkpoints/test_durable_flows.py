@@ -20,7 +20,7 @@ import pytest
 from pydantic import Field
 from tests.checkpoints.programs import MOMENTS, RESULT, Busy, Effects, Item
 
-from holdfast import Flow, FlowState, Runtime, is_replaying, listen, router, start
+from holdfast import Flow, FlowState, Runtime, is_replaying, listen, or_, router, start
 from holdfast.checkpoints import CheckpointConfig
 from holdfast.errors import (
     GraphChangedError,
@@ -33,7 +33,7 @@ from holdfast.errors import (
 )
 from holdfast.events import MethodExecutionFinishedEvent
 from holdfast.ports import Mark, RunInfo
-from holdfast.stores import SqliteStore
+from holdfast.stores import MemoryStore, SqliteStore
 from holdfast.testing import ManualClock
 
 
@@ -429,6 +429,29 @@ async def test_a_step_that_raises_cancelled_error_by_itself_fails_the_flow(runti
 
     with pytest.raises(StepFailedError, match="one raised CancelledError"):
         await Odd(runtime=runtime).akickoff()
+
+
+class Spinning(Flow[dict[str, Any]]):
+    """Steps that never wait, until something else on the loop has had a turn."""
+
+    max_method_calls = 100_000
+    spins = 0
+    others_had_a_turn = False
+
+    @start()
+    async def begin(self) -> None: ...
+
+    @router(or_(begin, "again"))
+    async def spin(self) -> str:
+        self.spins += 1
+        if self.spins == 10:
+            asyncio.get_running_loop().call_soon(setattr, self, "others_had_a_turn", True)
+        return "done" if self.others_had_a_turn else "again"
+
+
+async def test_others_on_the_loop_have_a_turn_while_steps_are_stored_on_the_spot(runtime: Runtime) -> None:
+    flow = Spinning(checkpoint=CheckpointConfig(MemoryStore()), runtime=runtime)
+    assert await flow.akickoff() == "done"
 
 
 def test_a_run_that_could_not_start_leaves_no_heartbeat_behind(store: SqliteStore) -> None:

@@ -6,6 +6,7 @@ import hashlib
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.graph import (
     Began,
@@ -60,12 +61,10 @@ def flows(draw: st.DrawFn) -> Graph:
         if draw(st.booleans()):
             target = draw(st.sampled_from(names[: index + 1]))
             loops = (("again", target),)
-        wirings.append(Wiring(name, tuple(needs), guarded=draw(st.booleans()), loops=loops))
+        wirings.append(Wiring(name, tuple(needs), guarded=draw(st.booleans()), nested=draw(st.booleans()), loops=loops))
     heads = {target: w.step for w in wirings for _, target in w.loops if target != w.step}
     wired = [
-        Wiring(w.step, (*w.needs, Need((Origin(heads[w.step], w.step),), optional=True)), w.guarded, w.once, w.loops)
-        if w.step in heads
-        else w
+        replace(w, needs=(*w.needs, Need((Origin(heads[w.step], w.step),), optional=True))) if w.step in heads else w
         for w in wirings
     ]
     return Graph("random", tuple(Node(name) for name in names), 60, wiring=tuple(wired))

@@ -105,6 +105,24 @@ async def test_every_option_of_a_step_works_on_these_too(bench: Bench) -> None:
     assert await bench.outputs(skipped, {"who": "x"}) == {}
 
 
+async def test_a_retried_job_goes_on_inside_the_flow_that_failed(bench: Bench) -> None:
+    work.calls.clear()
+    inner = flow(
+        step("a", python("count"), given("who", "$job.item")),
+        step("b", python("fails_until"), given("who", "a.who2", "$job.bad"), given("good", "$job.good"), after=("a",)),
+        name="failing",
+    )
+    executor = ForEach(source=JobSource("items"), flow=inner, max_parallel=1)
+    made = flow(step("each", executor, given("bad", "$job.bad"), given("good", "$job.good")))
+    job = job_of(made, {"items": ["p", "q"], "bad": "bad", "good": 2})
+    assert (await bench.engine.run(job, Control())).status is JobStatus.FAILED
+    control = Control()
+    control.ask("retry")
+    outcome = await bench.engine.run(job, control)
+    assert outcome.status is JobStatus.COMPLETED, outcome.reason
+    assert dict(work.calls) == {"p": 1, "bad": 3, "q": 1}
+
+
 async def test_a_limit_of_the_flow_inside_is_a_failure_and_one_of_the_job_ends_it(bench: Bench) -> None:
     bounded = flow(
         step("x", python("one"), exits=(rule("loop", "outputs.n == 1", target="x"),)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -12,9 +11,10 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.jobs.support import Bench, Control, flow, job_of, out, read, script, step, variable
+from tests.jobs.support import Bench, Control, flow, job_of, out, python, read, script, step, template, variable
 from tests.jobs.support import given as wired
 
+from holdfast.flowfiles import External
 from holdfast.ports import JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -208,14 +208,26 @@ async def test_a_file_of_the_flow_is_run_from_where_it_is(bench: Bench, tmp_path
     assert await bench.outputs(made, {"who": "it's"}) == {"who": "it's"}
 
 
-async def test_a_secret_is_given_to_the_script_and_shown_and_stored_nowhere(tmp_path: Path) -> None:
+async def test_a_secret_is_given_to_the_step_and_shown_and_stored_nowhere(tmp_path: Path) -> None:
     bench = Bench(tmp_path, secret=lambda name: "hunter2")
     text = 'echo "key $key" >&2; printf \'{"echoed": "%s"}\' "$key"'
-    made = flow(step("a", script(text), wired("key", "$job.key")), inputs=(variable("key", sensitive=True),))
+    key = wired("key", "$job.key")
+    ask = External(prompt=template("Is $key right?"))
+    made = flow(
+        step("a", script(text), key),
+        step("b", python("reveal"), key, on_error="continue"),
+        step("c", ask, key, outputs=(out("ok"),), after_resolved=("a", "b")),
+        inputs=(variable("key", sensitive=True),),
+    )
     control, job = Control(), job_of(made)
     outcome = await bench.engine.run(job, control)
-    assert json.loads(outcome.outputs or b"") == {"echoed": "•••"}
+    assert outcome.asks[0].message == "Is ••• right?"
     assert control.said("a") == "key •••\n"
+    control.ask("answer", ask=outcome.asks[0].id, values={"ok": 1})
+    assert (await bench.engine.run(job, control)).status is JobStatus.COMPLETED
+    told = {info.path: info for info in await bench.engine.steps(job)}
+    assert told["a"].outputs == {"echoed": "•••"}
+    assert told["b"].reason == "the key is •••"
     await bench.aclose()
     assert subprocess.run(["grep", "-r", "hunter2", str(tmp_path)], check=False).returncode == 1  # noqa: ASYNC221
 

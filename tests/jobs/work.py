@@ -114,3 +114,7 @@ stuck = threading.Event()
 
 def block(**given: Any) -> None:
     stuck.wait(20)
+
+
+def reveal(key: str, **given: Any) -> None:
+    raise ValueError(f"the key is {key}")

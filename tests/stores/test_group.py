@@ -84,6 +84,34 @@ async def test_tasks_that_are_not_alone_leave_it_to_the_thread_in_one_group(stor
     assert storage.threads == ["the-writer"]
 
 
+async def test_tasks_that_have_a_turn_at_the_same_time_are_one_group_though_nothing_holds_the_thread_up(
+    storage: Storage,
+) -> None:
+    tasks = [asyncio.create_task(storage.writer.write(number(n), alone=False)) for n in range(20)]
+    assert await asyncio.gather(*tasks) == list(range(20))
+    assert storage.groups == [20]
+
+
+async def test_a_lone_task_joins_those_who_are_queued(storage: Storage) -> None:
+    first = asyncio.create_task(storage.writer.write(number(1), alone=False))
+    await asyncio.sleep(0)
+    assert await storage.writer.write(number(2), alone=True) == 2
+    assert await first == 1
+    assert storage.threads == ["the-writer"]
+
+
+async def test_a_task_that_is_cancelled_while_it_is_stored_hears_of_that_when_it_is(storage: Storage) -> None:
+    with storage.writer.turn:
+        tasks = [asyncio.create_task(storage.writer.write(work, alone=False)) for work in (number(1), refuse)]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.sleep(0)
+        assert not any(task.done() for task in tasks)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, ValueError]
+
+
 async def test_a_slow_storage_is_left_to_the_thread(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.stores._group.INLINE_SECONDS", 0.0)
     assert await storage.writer.write(number(1), alone=True) == 1

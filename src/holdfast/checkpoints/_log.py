@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from concurrent.futures import Future
 
@@ -32,6 +33,7 @@ from holdfast.threads import LoopThread
 log = get_logger("checkpoints")
 HOLD_US = 60_000_000  # how long a session is held when its hold is renewed
 SHOWN = 1_000  # events of a tree that handlers are shown
+BREATH = 0.001  # seconds that a run which is stored on the spot may keep others on its loop waiting
 BEHIND = 1_000  # rows not yet written at which a run that is written down asynchronously waits for its disk
 
 
@@ -87,6 +89,7 @@ class RunLog(RecordedTree):
         self._behind: WriteBehind | None = None
         self._failure: Exception | None = None
         self._in_flight: Batch | None = None
+        self._breathed = 0.0
         self.state = JournalledState(SHOWN, session.branch, last_mark)
         """What handlers are shown of the tree: its newest events. The others are in the journal."""
         self.state.keep_tree(session.root_run_id, self)
@@ -97,20 +100,21 @@ class RunLog(RecordedTree):
         """Take down an event. Under the bus's lock, so rows are in the order of the events."""
         with self._lock:
             row = row_of(event, self._seq + 1, self._carried.pop(threading.get_ident(), None))
-            size = len(row.payload) + len(row.delta or b"")
+            size = len(row.payload) if row.delta is None else len(row.payload) + len(row.delta)
             if size > 4096:
                 row = replace(row, payload=self._blobs.extract(row.payload), delta=self._small(row.delta))
             self._seq += 1
             self._size += size
             self._rows.append(row)
-            if event.type in self._triggers and event.run_id == self.session.root_run_id:
-                self._mark(row, event.type)
+            if row.type in self._triggers and row.run_id == self.session.root_run_id:
+                self._mark(row, row.type)
 
     def _small(self, delta: bytes | None) -> bytes | None:
         return delta if delta is None else self._blobs.extract(delta)
 
     def _mark(self, row: Row, trigger: str) -> None:
-        mark = Mark(self._new_id(), row.seq, row.at_us, trigger, parent_id=self._last_mark, size=self._size)
+        # named after its event: an id less to make and to store
+        mark = Mark(row.event_id, row.seq, row.at_us, trigger, parent_id=self._last_mark, size=self._size)
         self._last_mark, self._size = mark.id, 0
         self._marks.append(mark)
 
@@ -158,7 +162,7 @@ class RunLog(RecordedTree):
                     try:
                         self.store.append_now(batch)
                     except Exception as error:
-                        self._not_stored(batch, marking, error)
+                        self._not_stored(batch, error)
                         raise
                     self._stored(batch)
                     if marking is not None:
@@ -220,15 +224,18 @@ class RunLog(RecordedTree):
                 try:
                     if not self.store.append_at_once(batch):
                         await self.store.append(batch)
+                        self._breathed = time.monotonic()
                 except Exception as error:
-                    self._not_stored(batch, marking, error)
+                    self._not_stored(batch, error)
                     raise
                 self._stored(batch)
                 if marking is not None:
                     await marking.end(batch.marks)
         finally:
             self._order.release()
-        await asyncio.sleep(0)  # whoever else is on this loop has a turn, whatever this run does
+        if (now := time.monotonic()) > self._breathed + BREATH:
+            self._breathed = now
+            await asyncio.sleep(0)  # whoever else is on this loop has a turn, whatever this run does
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:
@@ -248,10 +255,10 @@ class RunLog(RecordedTree):
         self._marking.begin(batch.marks)
         return self._marking
 
-    def _not_stored(self, batch: Batch, marking: Marking | None, error: Exception) -> None:
+    def _not_stored(self, batch: Batch, error: Exception) -> None:
         self._failure = error
-        if marking is not None:
-            marking.fail(batch.marks, error)
+        if self._marking is not None:
+            self._marking.fail(batch.marks, error)
 
     def _stored(self, batch: Batch) -> None:
         if self._snapshots is not None:

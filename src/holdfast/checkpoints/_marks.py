@@ -47,8 +47,8 @@ class Marking:
         self._began = 0.0
 
     def is_heard(self) -> bool:
-        """Whether there is anything to do for a mark: most have nobody who listens, and no document to write."""
-        return self._exporter is not None or self._wants(CheckpointCompletedEvent) or self._wants(CheckpointFailedEvent)
+        """Whether there is anything to do for a mark that is stored: most have nobody who listens, and no document to write."""
+        return self._exporter is not None or self._wants(CheckpointCompletedEvent)
 
     def begin(self, marks: tuple[Mark, ...]) -> None:
         """These are about to be stored."""

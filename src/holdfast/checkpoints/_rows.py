@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from operator import attrgetter
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -18,16 +17,14 @@ _COLUMNS = (
     "task_id", "task_name", "agent_id", "agent_role",
 )  # fmt: skip
 _columns = attrgetter(*_COLUMNS)
-_stored: WeakKeyDictionary[type[BaseEvent], tuple[str, ...]] = WeakKeyDictionary()
-"""The fields of a kind of event that are its payload."""
 _encode = msgspec.json.Encoder().encode
+_PLAIN = frozenset({str, bool, type(None)})
 _EXACT = 2**53  # integers that every reader of JSON takes for what they are
 
 
 def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
     """A stamped event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
-    envelope, kind = event.env, type(event)
-    names = _stored.get(kind) or _stored_fields(kind)
+    envelope = event.env
     assert envelope is not None
     return Row(
         seq,
@@ -35,21 +32,16 @@ def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
         envelope.event_id,
         envelope.at_us,
         envelope.run_id or "",
-        encode_fields({name: getattr(event, name) for name in names}),
+        encode_fields({name: getattr(event, name) for name in event.stored_fields}),
         delta,
         *_columns(envelope),
     )
 
 
-def _stored_fields(kind: type[BaseEvent]) -> tuple[str, ...]:
-    names = _stored[kind] = tuple(name for name in kind.__struct_fields__ if name not in kind.unstored)
-    return names
-
-
 def encode_fields(fields: dict[str, Any]) -> bytes:
     """A payload as JSON. Most are a few short texts and numbers, which need no second look."""
     for value in fields.values():
-        if type(value) is not str and not _is_simple(value):
+        if type(value) not in _PLAIN and not _is_simple(value):
             return encode_plain(plain(fields))
     try:
         return _encode(fields)
@@ -59,8 +51,6 @@ def encode_fields(fields: dict[str, Any]) -> bytes:
 
 def _is_simple(value: object) -> bool:
     kind = type(value)
-    if value is None or kind is bool:
-        return True
     if kind is int:
         return -_EXACT < cast(int, value) < _EXACT
     return (kind is dict or kind is list) and not value

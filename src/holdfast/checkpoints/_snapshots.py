@@ -39,7 +39,8 @@ class Snapshots:
 
     def note(self, batch: Batch) -> None:
         """Rows were stored. Starts a snapshot beside the run when one is due; it never holds a step up."""
-        self._since += sum(len(row.payload) + len(row.delta or b"") for row in batch.rows)
+        for row in batch.rows:
+            self._since += len(row.payload) + len(row.delta or b"")
         if self._since < self._due or batch.status is not None or (self._writing and not self._writing.done()):
             return
         self._since = 0

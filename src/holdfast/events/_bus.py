@@ -440,7 +440,8 @@ class EventBus:
             inside.outlets.pop(outlet.run_id, None)
             if outlet.parent is None and inside.recording.state is not None:
                 inside.recording.state.finish_tree(outlet.run_id or "")
-            outlet.table = outlet.state = outlet.own_state = outlet.log = outlet.crowded = None
+            outlet.table = outlet.state = outlet.log = outlet.crowded = None
+            outlet.states = ()
             outlet.is_open = False
 
     def path_of(self, run_id: str | None) -> tuple[str, ...]:

@@ -226,13 +226,13 @@ class Outlet:
         "is_open",
         "known",
         "log",
-        "own_state",
         "parent",
         "path",
         "quiet",
         "refused",
         "run_id",
         "state",
+        "states",
         "table",
         "tree",
         "version",
@@ -255,8 +255,10 @@ class Outlet:
         self.tree = tree
         self.parent = parent
         self.entity = entity
-        self.own_state = state
-        self.state: RuntimeState | None = state if state is not None else (parent.state if parent else None)
+        around = parent.states if parent else ()
+        self.states: tuple[RuntimeState, ...] = around if state is None else (state, *around)
+        """The recordings its events belong in: its own, and those of the runs around it."""
+        self.state: RuntimeState | None = self.states[0] if self.states else None
         """What handlers are shown: the recording of this run, or of the nearest run around it."""
         self.log: EventLog | None = parent.log if parent else None
         """Where every durable event of the tree is written down, if anywhere."""
@@ -283,16 +285,6 @@ class Outlet:
                 return room
             outlet = outlet.parent
         return None
-
-    def states(self) -> list[RuntimeState]:
-        """The recordings this run's events belong in: its own, and those of the runs around it."""
-        outlet: Outlet | None = self
-        found = []
-        while outlet is not None:
-            if outlet.own_state is not None:
-                found.append(outlet.own_state)
-            outlet = outlet.parent
-        return found
 
     def tables(self) -> list[HandlerTable]:
         """The handlers of this run and of the runs around it."""

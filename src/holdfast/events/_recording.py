@@ -16,12 +16,15 @@ class Recording:
 
     def keep(self, outlet: Outlet, event: BaseEvent) -> RuntimeState | None:
         """Record an event wherever that is armed. Returns the state that handlers are shown: the run's own first."""
-        if self.armed and self.state is None:
-            self.state = RuntimeState()
-        states = [*outlet.states(), *([self.state] if self.armed and self.state is not None else [])]
+        states = (*outlet.states, self._begun()) if self.armed else outlet.states
         for state in states:
             if outlet.entity is not None:
                 state.register(outlet.entity, outlet.tree.root_run_id or "")
             if event.durable:
                 state.record(event)
         return states[0] if states else None
+
+    def _begun(self) -> RuntimeState:
+        if self.state is None:
+            self.state = RuntimeState()
+        return self.state

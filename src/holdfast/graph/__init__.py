@@ -17,15 +17,7 @@ from holdfast.graph._core import (
     fold,
     results_needed,
 )
-from holdfast.graph._dataflow import (
-    NO_TERMINAL,
-    Outlook,
-    attempt_of,
-    current_results,
-    judge,
-    rounds_of,
-    wake,
-)
+from holdfast.graph._dataflow import NO_TERMINAL, attempt_of, judge, rounds_of, wake
 from holdfast.graph._facts import (
     Began,
     Cancelled,
@@ -56,6 +48,7 @@ from holdfast.graph._model import (
     labels_of,
     route_label,
 )
+from holdfast.graph._outlook import Outlook, current_results
 from holdfast.graph._picture import to_html, to_mermaid, to_svg
 from holdfast.graph._program import Program
 from holdfast.graph._scheduler import Outcome, Scheduler, end_with

@@ -89,9 +89,8 @@ class SharedState:
 
         Raises RunEndedError for a step that is over, UsageError while several steps run and it cannot be told which asks.
         """
-        with self._lock:
-            view = self._view()
-            return self._state if view is None else view.state
+        view = self._view()
+        return self._state if view is None else view.state
 
     def replace(self, state: Any) -> None:
         """Put another state in its place, for the step that asks."""
@@ -105,15 +104,15 @@ class SharedState:
     def _view(self) -> View | None:
         """The view of the step that asks; None for the state itself."""
         here = position.get()
-        if here.step_id in self._views and here.run_id == self._run_id:
-            return self._views[here.step_id]
-        if (
-            here.run_id == self._run_id
-            and here.step_id is not None
-            and "#" in here.step_id
-            and here.step_id != self._alone
-        ):
-            raise RunEndedError(f"step {here.step_id} is over; what it still reads or writes of the state is refused")
+        if here.step_id is not None and here.run_id == self._run_id:
+            if here.step_id == self._alone:
+                return None
+            if (view := self._views.get(here.step_id)) is not None:
+                return view
+            if "#" in here.step_id:
+                raise RunEndedError(
+                    f"step {here.step_id} is over; what it still reads or writes of the state is refused"
+                )
         if self._views:
             raise UsageError(
                 "several steps are running, and it cannot be told for which of them this code asks for the state: start a "

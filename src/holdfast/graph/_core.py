@@ -47,15 +47,16 @@ def decide(graph: Graph, state: GraphState) -> list[Command]:
         return dataflow.decide(graph, state)
     if not state.begun:
         return []
-    errors = (
-        *state.errors,
-        *(_too_often(graph, e) for e in state.ready if e.number > graph.max_calls and e.index is None),
-    )
+    errors = state.errors
+    for execution in state.ready:
+        if execution.number > graph.max_calls and execution.index is None:
+            errors = (*errors, _too_often(graph, execution))
     if errors:
         cancels: list[Command] = [Cancel(execution) for execution in state.in_flight.values()]
         return cancels or [Fail(errors)]
-    commands: list[Command] = [Cancel(e) for key, e in state.in_flight.items() if key in state.losers]
-    commands += [Start(execution) for execution in state.ready]
+    commands: list[Command] = [Start(execution) for execution in state.ready]
+    if state.losers:
+        commands = [*(Cancel(e) for key, e in state.in_flight.items() if key in state.losers), *commands]
     if commands or state.running:
         return commands
     if state.waiting:
@@ -205,26 +206,29 @@ def batch_key(step: str, cause: str) -> str:
 
 def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphState:
     """What one execution brings about arrives, as one, at every step that listens to some of it."""
-    for node in dict.fromkeys(node for label in labels for node in graph.listeners.get(label, ())):
+    for name, node in graph.hearing(labels).items():
         is_race = node.is_race
-        if is_race and node.name in state.won:
+        if is_race and name in state.won:
             continue
-        heard = {label: labels[label] for label in graph.sources[node.name] if label in labels}
-        arrived = {**state.arrived.get(node.name, {}), **heard}
+        heard = {label: labels[label] for label in graph.sources[name] if label in labels}
+        arrived = {**state.arrived[name], **heard} if name in state.arrived else heard
         if node.trigger is None or not holds(node.trigger, arrived):
-            state = replace(state, arrived={**state.arrived, node.name: arrived})
+            state = replace(state, arrived={**state.arrived, name: arrived})
             continue
-        label, key = list(heard.items())[-1]
-        if node.name in state.arrived:
-            state = replace(state, arrived=_without(state.arrived, node.name))
+        label = next(reversed(heard))
+        if name in state.arrived:
+            state = replace(state, arrived=_without(state.arrived, name))
         if is_race:
             state = _win(graph, state, node, label)
-        state = _trigger(graph, state, node, key)
+        state = _trigger(graph, state, node, heard[label])
     return state
 
 
 def _win(graph: Graph, state: GraphState, node: Node, label: str) -> GraphState:
     """Note who won, and who of those in flight lost and feeds nothing else."""
+    won = {**state.won, node.name: label}
+    if not (state.running or state.waiting or state.tolerated):
+        return replace(state, won=won)  # it ran alone
     sources = graph.sources[node.name]
     lost = {
         key
@@ -232,7 +236,7 @@ def _win(graph: Graph, state: GraphState, node: Node, label: str) -> GraphState:
         if execution.step in sources and graph.feeds(execution.step) == (node,)
     }
     beaten = {key: excused for key, excused in state.tolerated.items() if excused.execution.step not in sources}
-    return replace(state, won={**state.won, node.name: label}, losers=state.losers | lost, tolerated=beaten)
+    return replace(state, won=won, losers=state.losers | lost, tolerated=beaten)
 
 
 def _trigger(graph: Graph, state: GraphState, node: Node, cause: str | None) -> GraphState:
@@ -284,7 +288,11 @@ def _unmet_races(graph: Graph, state: GraphState) -> tuple[str, ...]:
 
 
 def _without(mapping: dict[str, V], key: str) -> dict[str, V]:
-    return {k: v for k, v in mapping.items() if k != key} if key in mapping else mapping
+    if key not in mapping:
+        return mapping
+    others = dict(mapping)
+    del others[key]
+    return others
 
 
 def fold(graph: Graph, facts: list[Fact], state: GraphState | None = None) -> GraphState:

@@ -11,8 +11,7 @@ No value is looked at here. Facts carry what rules made of them (`Verdict`); con
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -31,6 +30,7 @@ from holdfast.graph._facts import (
     Waiting,
 )
 from holdfast.graph._model import Graph
+from holdfast.graph._outlook import Outlook
 from holdfast.graph._state import (
     Cancel,
     Command,
@@ -44,7 +44,6 @@ from holdfast.graph._state import (
     Judge,
     Judgement,
     Park,
-    Skip,
     Start,
 )
 from holdfast.graph._wiring import rule_key
@@ -53,127 +52,6 @@ V = TypeVar("V")
 NO_TERMINAL = "no_terminal_reached"
 _ADVANCE = Verdict("advance")
 _FAIL = Verdict("fail")
-
-
-class Outlook:
-    """What is current, ready and unsettled in a state."""
-
-    def __init__(self, graph: Graph, state: GraphState) -> None:
-        self.graph, self.state = graph, state
-        self.data = state.data or DataState()
-        self.shape = graph.shape
-        self.current: dict[str, str] = {}
-        """for each step with a current result, the execution it is of"""
-        self._keys: set[str] = set()
-        available, used = self.data.available, self.data.used
-        for step in self.shape.order:
-            if step in available and not self.is_stale(step, used.get(key := available[step], ())):
-                self.current[step] = key
-                self._keys.add(key)
-
-    def is_stale(self, step: str, uses: tuple[str, ...]) -> bool:
-        """Whether something that was given to a step is out of date, or there now though it was not."""
-        if self._keys.issuperset(uses):  # which is how it mostly is
-            return False
-        for backward, used in zip(self.shape.backward[step], uses, strict=False):
-            if used:
-                if used not in self._keys and not backward.get(used.rpartition("#")[0]):
-                    return True
-            elif any(origin in self.current for origin, loops in backward.items() if not loops):
-                return True
-        return False
-
-    @cached_property
-    def active(self) -> set[str]:
-        """Steps that have begun and not come to an end."""
-        flying = (*self.state.running.values(), *self.state.waiting.values(), *self.data.again.values())
-        return {execution.step for execution in flying} | set(self.data.held)
-
-    @cached_property
-    def due(self) -> list[str]:
-        """Steps that are to run, now or once they are ready."""
-        data, current = self.data, self.current
-        return [
-            step
-            for step in self.shape.order
-            if (step not in current or step in data.forced)
-            and step not in self.active
-            and step not in data.skipped
-            and (step in data.forced or (seen := data.seen.get(step)) is None or self.is_stale(step, seen))
-        ]
-
-    def bind(self, step: str) -> tuple[str, ...] | None:
-        """The executions that satisfy each need of a step; None if one is not satisfied yet."""
-        uses: list[str] = []
-        for need in self.shape.wired[step].needs:
-            used = ""
-            for origin in need.origins:
-                used = (
-                    self._brought_back(origin.step, origin.loop) if origin.loop else self.current.get(origin.step, "")
-                )
-                if used:
-                    break
-            if not used and not self._can_do_without(need.optional, need.resolved, need.ahead):
-                return None
-            uses.append(used)
-        return tuple(uses)
-
-    def _can_do_without(self, optional: bool, resolved: bool, ahead: tuple[str, ...]) -> bool:
-        return (optional or resolved) and all(self._is_over(step) for step in ahead)
-
-    def _is_over(self, step: str) -> bool:
-        """Whether a step without a result will give none any more."""
-        return step in self.data.skipped or (step in self.data.excused and step not in self.due)
-
-    def _brought_back(self, step: str, head: str) -> str:
-        """The latest result that a loop brings back, of its present frame."""
-        key = self.data.latest.get(step, "")
-        if not key or head not in self.data.turned:
-            return ""
-        return key if int(key.rpartition("#")[2]) > self.data.floors.get(head, {}).get(step, 0) else ""
-
-    def next(self) -> tuple[list[Command], list[str]]:
-        """What to start or to judge, and the steps that are due but not ready."""
-        commands: list[Command] = [Start(execution) for execution in self.data.again.values()]
-        unready: list[str] = []
-        for step in self.due:
-            uses = self.bind(step)
-            if uses is None:
-                unready.append(step)
-                continue
-            judged = self.data.judged.get(step)
-            if not self.shape.wired[step].guarded or (judged is not None and judged == Judgement(uses, True)):
-                commands.append(Start(Execution(step, self.state.counts.get(step, 0) + 1, uses=uses)))
-            elif judged is None or judged.uses != uses:
-                commands.append(Judge(step, uses))
-            else:
-                unready.append(step)
-        return commands, unready
-
-    def skips(self, unready: list[str]) -> list[Command]:
-        """The steps to leave out first: no other unready one leads to them."""
-        left = set(unready)
-        return [Skip(step, self._why(step)) for step in unready if not left.intersection(self._ahead(step))]
-
-    def _ahead(self, step: str) -> set[str]:
-        return {origin for need in self.shape.wired[step].needs for origin in need.ahead}
-
-    def _why(self, step: str) -> str:
-        missing = [s for s in sorted(self._ahead(step)) if s not in self.current]
-        if self.bind(step) is None and missing:
-            return f"{', '.join(missing)} gave no result"
-        return "its condition did not hold"
-
-    @property
-    def is_settled_well(self) -> bool:
-        """Whether a run that has come to rest did what it was to do."""
-        if any(step in self.current for step in self.shape.terminals):
-            return True
-        data = self.data
-        return all(
-            step in self.current or step in data.excused or (step in data.skipped and step not in data.seen)
-            for step in self.shape.wired
-        )
 
 
 def decide(graph: Graph, state: GraphState) -> list[Command]:
@@ -213,11 +91,6 @@ def _too_often(graph: Graph, execution: Execution) -> str:
         f"step {execution.step} would run for the {execution.number}th time, and a step runs at most {graph.max_calls} times; "
         f"give its loop a way out, or a bound: max_iterations"
     )
-
-
-def current_results(graph: Graph, state: GraphState) -> dict[str, str]:
-    """For each step with a current result, the execution it is of."""
-    return Outlook(graph, state).current
 
 
 def results_needed(state: GraphState) -> set[str]:
@@ -378,7 +251,8 @@ def _fail(
         without = {"available": _without(data.available, step), "excused": data.excused | {step}}
         return replace(state, data=replace(data, **without))
     if verdict.action == "fail":
-        return _break(state, data, error, Failure(verdict.reason or "step_failed", step, verdict.rule))
+        state = _break(state, data, error, Failure(verdict.reason or "step_failed", step, verdict.rule))
+        return _to_go_on_inside(state, execution) if graph.shape.wired[step].nested else state
     return _conclude(graph, state, data, execution, verdict, failed=True)
 
 
@@ -408,6 +282,13 @@ def _break(state: GraphState, data: DataState, error: str, failure: Failure) -> 
     """The run fails; what it says is the first reason there was."""
     data = replace(data, failure=data.failure or failure, broken=data.broken | {failure.step})
     return replace(state, errors=(*state.errors, error), data=data)
+
+
+def _to_go_on_inside(state: GraphState, execution: Execution) -> GraphState:
+    """A failed step that is made of steps: taken up again it is the same execution, and those that were done inside stay so."""
+    data = state.data or DataState()
+    halted = {**state.halted, execution.key: execution}
+    return replace(state, halted=halted, data=replace(data, broken=data.broken - {execution.step}))
 
 
 def _kept(data: DataState, used: dict[str, tuple[str, ...]], new: str) -> dict[str, tuple[str, ...]]:
@@ -467,8 +348,3 @@ def _rerun(graph: Graph, state: GraphState, data: DataState, step: str) -> Graph
 
 def _without(mapping: dict[str, V], key: str) -> dict[str, V]:
     return {k: v for k, v in mapping.items() if k != key} if key in mapping else mapping
-
-
-__all__: list[Any] = [
-    "NO_TERMINAL", "Outlook", "attempt_of", "current_results", "decide", "evolve", "judge", "results_needed", "rounds_of", "wake",
-]  # fmt: skip

@@ -71,8 +71,11 @@ def holds(condition: Condition, arrived: Container[str]) -> bool:
     """Whether a condition is satisfied by the labels that have arrived."""
     if isinstance(condition, Source):
         return condition.label in arrived
-    check = all if isinstance(condition, AllOf) else any
-    return check(holds(part, arrived) for part in condition.parts)
+    is_all = isinstance(condition, AllOf)
+    for part in condition.parts:
+        if holds(part, arrived) is not is_all:  # one part settles it
+            return not is_all
+    return is_all
 
 
 class Node(Struct, frozen=True):
@@ -126,6 +129,11 @@ class Graph(Struct, frozen=True, dict=True):
             for label in dict.fromkeys(labels_of(node.trigger)):
                 found[label] = (*found.get(label, ()), node)
         return found
+
+    def hearing(self, labels: Iterable[str]) -> dict[str, Node]:
+        """The steps that listen to some of these labels, by name."""
+        listeners = self.listeners
+        return {node.name: node for label in labels if label in listeners for node in listeners[label]}
 
     @cached_property
     def sources(self) -> dict[str, dict[str, None]]:

@@ -93,7 +93,8 @@ class Scheduler:
     def drive_in_thread(self) -> list[Command]:
         """Run blocking steps one after the other in this thread. Returns the commands that need more than that."""
         while True:
-            self._await_reader_in_thread()
+            if self.run.outlet.crowding() is not None:
+                self._await_reader_in_thread()
             commands = self.decide()
             alone = self._alone(commands)
             if alone is None or self.program.is_async(alone.step) or self.run.is_ending:
@@ -117,7 +118,8 @@ class Scheduler:
 
     async def _drive_on(self) -> Any:
         while True:
-            await self._await_reader()
+            if self.run.outlet.crowding() is not None:
+                await self._await_reader()
             if self.run.is_ending:
                 raise asyncio.CancelledError
             commands = self.decide()
@@ -152,15 +154,13 @@ class Scheduler:
 
     async def _await_reader(self) -> None:
         """Between steps: let whoever reads the run's stream catch up. What is done is on disk meanwhile."""
-        if self.run.outlet.crowding() is not None:
-            await self.commit()
-            await self.run.room()
+        await self.commit()
+        await self.run.room()
 
     def _await_reader_in_thread(self) -> None:
-        if self.run.outlet.crowding() is not None:
-            if self._log is not None:
-                self._log.commit_now()
-            self.run.room_in_thread()
+        if self._log is not None:
+            self._log.commit_now()
+        self.run.room_in_thread()
 
     def drive_from_thread(self) -> Any:
         """Run the program to its end from a plain thread; a loop is borrowed only if a step needs one."""
@@ -235,7 +235,8 @@ class Scheduler:
         try:
             self._begin_alone(execution)
             try:
-                await self.commit()
+                if self._log is not None:
+                    await self._log.commit()
                 outcome = await self._attempt_async(execution)
             except asyncio.CancelledError:
                 self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
@@ -407,8 +408,9 @@ class Scheduler:
 
 
 def end_with(run: Run, result: Any) -> Any:
-    """Ask for the end of a run whose program is done, so that nothing waits for losers that cannot be stopped."""
-    run.request_end(End(RunStatus.COMPLETED, result=result))
+    """The result of a run whose program is done. Nothing waits for losers that cannot be stopped: they are told of the end."""
+    if run.has_company:
+        run.request_end(End(RunStatus.COMPLETED, result=result))
     return result
 
 

@@ -40,6 +40,8 @@ class Wiring(Struct, frozen=True):
     """whether a condition over its inputs must hold besides"""
     once: bool = False
     """whether it must not run again when nobody knows how far it came: a person decides"""
+    nested: bool = False
+    """whether it is made of steps of its own: a failed run that is taken up again goes on inside it"""
     loops: tuple[tuple[str, str], ...] = ()
     """its rules that go back to a step: the rule's name and that step"""
 

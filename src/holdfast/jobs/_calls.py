@@ -70,15 +70,17 @@ Execute: TypeAlias = Callable[[Call], Awaitable[Any]]
 class Registry:
     """Who executes which kind of step. A package adds kinds with the entry point group `holdfast.executors`."""
 
-    def __init__(self, own: Mapping[str, Execute]) -> None:
+    def __init__(self, own: Mapping[str, Execute | str]) -> None:
         self._known = dict(own)
+        """Functions, or where they are: `module:function`."""
 
     def find(self, executor: Executor) -> Execute:
         """Raises JobStepError, category `configuration`, if nobody executes that."""
         kind = kind_of(executor)
-        if kind not in self._known:
-            self._known[kind] = _installed(kind)
-        return self._known[kind]
+        found = self._known.get(kind)
+        if found is None or isinstance(found, str):
+            found = self._known[kind] = _imported(found) if found is not None else _installed(kind)
+        return found
 
 
 def _installed(kind: str) -> Execute:
@@ -86,8 +88,12 @@ def _installed(kind: str) -> Execute:
         plugin = find_plugin(kind)
         if plugin is None:
             raise ImportError(f"there is no executor {kind!r}; install the package that brings it")
-        module, _, name = plugin.run.partition(":")
-        found: Execute = getattr(importlib.import_module(module), name)
+        return _imported(plugin.run)
     except (ImportError, AttributeError) as error:
         raise JobStepError(str(error), category="configuration") from error
+
+
+def _imported(where: str) -> Execute:
+    module, _, name = where.partition(":")
+    found: Execute = getattr(importlib.import_module(module), name)
     return found

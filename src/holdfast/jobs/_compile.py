@@ -18,7 +18,8 @@ def compile_flow(flow: FlowFile) -> Graph:
 def _wiring(step: StepSpec) -> Wiring:
     loops = tuple((rule.name, rule.target) for rule in step.exits if rule.action == "loop" and rule.target)
     needs = tuple(need for _, need in needs_of(step))
-    return Wiring(step.name, needs, step.when is not None, step.idempotency == "non_retriable", loops)
+    nested = step.kind in ("flow", "for_each")
+    return Wiring(step.name, needs, step.when is not None, step.idempotency == "non_retriable", nested, loops)
 
 
 def needs_of(step: StepSpec) -> Iterator[tuple[str, Need]]:

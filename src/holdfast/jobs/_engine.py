@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import msgspec
 
+import holdfast.models
 from holdfast.checkpoints import CheckpointConfig, Journalling, Restored, RunLog, Source, restore
 from holdfast.errors import JobFailedError
 from holdfast.events.families.job import JobFailedEvent
@@ -35,10 +36,12 @@ from holdfast.jobs._requests import Inbox
 from holdfast.jobs._scheduler import outputs_of
 from holdfast.jobs._scope import Scope, Shared
 from holdfast.jobs.executors import EXECUTORS
-from holdfast.models import Model, resolve_model
 from holdfast.ports import Job, JobControl, JobOutcome, JobStatus, Lease, StepInfo, Usage
 from holdfast.resources import Keeper
 from holdfast.runs import End, Run, RunEntity, RunRef, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.models import Model
 
 MakeLease: TypeAlias = Callable[[Run, dict[str, Any]], Awaitable[Lease]]
 """Makes something for a run to hold, from a step's options. The run gives it back."""
@@ -63,7 +66,7 @@ class JobEngine:
         *,
         home: Path | None = None,
         executors: Mapping[str, Execute] | None = None,
-        models: Callable[[str], Model] = resolve_model,
+        models: Callable[[str], Model] | None = None,
         default_model: str = "",
         secret: Callable[[str], str | None] = secret_from_environment,
         agents: Any = None,
@@ -72,7 +75,7 @@ class JobEngine:
     ) -> None:
         self.runtime = runtime
         self.registry = Registry({**EXECUTORS, **(executors or {})})
-        self.models = models
+        self.models: Callable[[str], Model] = models or _model_named
         self.default_model = default_model or os.environ.get("HOLDFAST_MODEL", "")
         self.default_agent = os.environ.get("HOLDFAST_AGENT", "")
         self.agents = agents
@@ -223,6 +226,11 @@ class JobEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _model_named(name: str) -> Model:
+    """A model by its name; what reaches the providers is imported with the first."""
+    return holdfast.models.resolve_model(name)
 
 
 class Opened(msgspec.Struct, frozen=True, eq=False):

@@ -56,7 +56,7 @@ from holdfast.graph import (
 from holdfast.jobs._categories import category_of
 from holdfast.jobs._exits import Attempt, Trouble, derive, judge_completed, judge_failed, route_failure
 from holdfast.jobs._program import Given, JobProgram
-from holdfast.jobs._scope import Request, Wait
+from holdfast.jobs._scope import Request, Wait, masked
 from holdfast.ports import Ask
 from holdfast.runs import End, Run, RunStatus
 
@@ -312,7 +312,7 @@ class JobScheduler(Scheduler):
 
     def _failed(self, error: BaseException, execution: Execution, verdict: Verdict) -> Outcome:
         self._tell_exit(verdict, execution)
-        text, kind = str(error), type(error).__name__
+        text, kind = masked(str(error), self.shared.secrets), type(error).__name__
         self.results[execution.key] = failed_outputs(text, kind, category_of(error))
         return Outcome(Failed(execution.step, execution.number, f"{kind}: {text}", verdict), error=error)
 

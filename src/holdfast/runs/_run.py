@@ -166,6 +166,11 @@ class Run:
         """Why its end was requested; empty while it was not."""
         return self.ending.reason
 
+    @property
+    def has_company(self) -> bool:
+        """Whether a step other than its body, or a run inside it, is at work."""
+        return bool(self.holdings.children) or any(step is not self._body for step in self.holdings.steps)
+
     def inventory(self) -> list[Holding]:
         """Everything it holds now, the runs inside it included."""
         return self.holdings.inventory()

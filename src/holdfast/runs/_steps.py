@@ -39,15 +39,14 @@ class Step:
         self.id = step_id or run.host.new_id()
         self.name = name
         self.run = run
-        self.over: Future[None] = Future()
-        """Set when the step has ended, or was given up."""
+        self.over: Future[Any] = Future()
+        """Set when the step has ended, or was given up: what came of it."""
         self._call = call
         self._args = args
         self._loop = run.loop or run.host.loop_thread.loop
         self._task: asyncio.Task[None] | None = None
         self._thread: Future[Any] | None = None
         self._cancelled = False
-        self._result: Future[Any] = Future()
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._awaited().__await__()
@@ -55,7 +54,7 @@ class Step:
     async def _awaited(self) -> Any:
         if not self.over.done():
             await done_here(self.over)
-        return self._result.result()
+        return self.over.result()
 
     def start(self, context: Context) -> None:
         """Begin, inside `context`. From any thread."""
@@ -168,12 +167,11 @@ class Step:
         """Give the result to whoever awaits it, and tell the run. Only the first call counts."""
         if self.over.done():
             return
-        if error is None:
-            self._result.set_result(result)
-        else:
-            self._result.set_exception(error)
         self.run.step_ended(self, result, error)
-        self.over.set_result(None)
+        if error is None:
+            self.over.set_result(result)
+        else:
+            self.over.set_exception(error)
 
     def cancel(self) -> None:
         """Ask it to stop. From any thread."""

@@ -36,25 +36,13 @@ class Waiter(Generic[T]):
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[T] = self.loop.create_future()
+        self._future = self._make_future()
+
+    def _make_future(self) -> asyncio.Future[T]:
+        return self.loop.create_future()
 
     async def wait(self) -> T:
         return await self._future
-
-    async def wait_out(self) -> T:
-        """`wait`, to the end although the task is cancelled meanwhile: what is being stored is stored, and known to be."""
-        cancelled: asyncio.CancelledError | None = None
-        while not self._future.done():
-            try:
-                await asyncio.shield(self._future)
-            except asyncio.CancelledError as error:
-                cancelled = error
-            except BaseException:  # raised again below
-                break
-        result = self._future.result()
-        if cancelled is not None:
-            raise cancelled
-        return result
 
     def settle(self, result: T | None, error: BaseException | None) -> None:
         """On its own loop only."""
@@ -64,6 +52,29 @@ class Waiter(Generic[T]):
             self._future.set_exception(error)
         else:
             self._future.set_result(result)  # type: ignore[arg-type]
+
+
+class Lasting(asyncio.Future[T]):
+    """A future that is not cancelled with the task that awaits it: that task hears of it once the future is done."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        return False
+
+
+class LastingWaiter(Waiter[T]):
+    """A waiter that waits to the end although its task is cancelled: what is being stored is stored, and known to be."""
+
+    __slots__ = ()
+
+    def _make_future(self) -> asyncio.Future[T]:
+        return Lasting(loop=self.loop)
+
+    async def wait(self) -> T:
+        try:
+            return await self._future
+        except asyncio.CancelledError:
+            self._future.result()  # what could not be stored counts for more
+            raise
 
 
 class Pending(Generic[T]):
@@ -123,7 +134,7 @@ class GroupWriter:
         self._queue.append(pending)
         with self._turn:
             if not pending.done:
-                self._commit_queued(patient=True)
+                self._commit_queued()
         return pending.outcome()
 
     async def write(self, work: Callable[[Any], T], *, alone: bool) -> T:
@@ -132,56 +143,53 @@ class GroupWriter:
         if alone and self._commit_at_once(pending):
             await asyncio.sleep(0)  # or "concurrent" runs would run one after another and never meet in a group
             return pending.outcome()
-        pending.waiter = Waiter()
+        pending.waiter = LastingWaiter()
         self._queue.append(pending)
-        self._ring()
-        return await pending.waiter.wait_out()
+        pending.waiter.loop.call_soon(self._ring)  # not now: whoever has a turn before that joins the group
+        return await pending.waiter.wait()
 
     def write_at_once(self, work: Callable[[Any], object]) -> bool:
         """Commit the work here if nobody is in the way and commits are quick; False if not, and it is not queued either."""
         pending = Pending(work)
         if not self._commit_at_once(pending):
             return False
-        pending.outcome()
+        if pending.error is not None:
+            raise pending.error
         return True
 
     def _commit_at_once(self, pending: Pending[Any]) -> bool:
-        if self._smoothed >= INLINE_SECONDS or not self._turn.acquire(blocking=False):
+        if self._queue or self._smoothed >= INLINE_SECONDS or not self._turn.acquire(blocking=False):
             return False
         try:
-            self._queue.append(pending)
-            if self._commit_queued(patient=False):
-                return True
-            self._queue.remove(pending)
+            self._commit_timed((pending,), patient=False)
+        except BusyError:
+            self._smoothed = max(self._smoothed, INLINE_SECONDS)
+            return False
         finally:
             self._turn.release()
-        if self._queue:
-            self._ring()
-        return False
+        return True
 
-    def _commit_queued(self, *, patient: bool) -> bool:
-        """Commit all that is queued now. False if it was put back, because somebody was in the way."""
+    def _commit_timed(self, group: Sequence[Pending[Any]], *, patient: bool) -> None:
+        started = time.perf_counter()
+        self._commit(group, patient)
+        self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
+
+    def _commit_queued(self) -> None:
+        """Commit all that is queued now."""
         waiting = self._queue
         group = [waiting.popleft() for _ in range(len(waiting))]  # others may add to it meanwhile
         if not group:
-            return True
-        started = time.perf_counter()
+            return
         try:
-            self._commit(group, patient)
-        except BusyError:
-            waiting.extendleft(reversed(group))
-            self._smoothed = max(self._smoothed, INLINE_SECONDS)
-            return False
+            self._commit_timed(group, patient=True)
         except BaseException:  # Ctrl-C in the thread that has the turn: the others must not wait for ever
             for pending in group:
                 pending.error = pending.error or StoreUnavailableError(
                     "interrupted while writing; it may not be stored"
                 )
-            self._close(group)
             raise
-        self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
-        self._close(group)
-        return True
+        finally:
+            self._close(group)
 
     @staticmethod
     def _close(group: Sequence[Pending[Any]]) -> None:
@@ -207,7 +215,7 @@ class GroupWriter:
         while self._called():
             self._rung = False
             with self._turn:
-                self._commit_queued(patient=True)
+                self._commit_queued()
 
     def _called(self) -> bool:
         """Wait to be called. False when it is time to go."""
@@ -226,7 +234,7 @@ class GroupWriter:
     def finish(self) -> None:
         """Commit what is queued and let the thread go."""
         with self._turn:
-            self._commit_queued(patient=True)
+            self._commit_queued()
         with self._life:
             thread, self._thread = self._thread, None
             if thread is not None:

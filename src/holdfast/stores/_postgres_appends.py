@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.errors import PositionError, StorageError
-from holdfast.ports import Batch
+from holdfast.ports import Batch, Mark
 from holdfast.stores import _rules as rules
 from holdfast.stores._group import Pending, Waiter
 from holdfast.stores._postgres_reads import END, SQL
@@ -35,7 +35,7 @@ async def append_group(connection: Any, group: Sequence[Append]) -> None:
     Raises the driver's error, and has then written none of them.
     """
     wanted = [append for append in group if _is_sound(append)]
-    if any(append.batch.blobs or append.batch.snapshot or append.batch.marks for append in wanted):
+    if any(append.batch.blobs or append.batch.snapshot for append in wanted):
         async with connection.transaction():
             written = await _append(connection, wanted)
             await _append_extras(connection, written)
@@ -86,7 +86,8 @@ async def _append(connection: Any, group: Sequence[Append]) -> list[tuple[Append
     """Returns those that were written, with the keys of their run and branch."""
     sessions = _columns(11, (_wanted(nr, append.batch) for nr, append in enumerate(group)))
     rows = _columns(18, (_row(nr, row) for nr, append in enumerate(group) for row in append.batch.rows))
-    found = await connection.fetch(SQL["append"], *sessions, *rows)
+    marks = _columns(7, (_mark(nr, mark) for nr, append in enumerate(group) for mark in append.batch.marks))
+    found = await connection.fetch(SQL["append"], *sessions, *rows, *marks)
     return [(group[nr], run, branch) for nr, run, branch in found]
 
 
@@ -97,13 +98,6 @@ async def _append_extras(connection: Any, written: Sequence[tuple[Append, int, i
     snapshots = [(branch, one.seq, one.data) for append, _, branch in written if (one := append.batch.snapshot)]
     if snapshots:
         await connection.execute(SQL["add_snapshots"], *_columns(3, snapshots))
-    marks = {
-        mark.id: (branch, mark.id, mark.seq, mark.at_us, mark.trigger, mark.parent_id, mark.size)
-        for append, _, branch in written
-        for mark in append.batch.marks
-    }
-    if marks:
-        await connection.execute(SQL["add_marks"], *_columns(7, marks.values()))
 
 
 def _wanted(nr: int, batch: Batch) -> tuple[Any, ...]:
@@ -146,6 +140,10 @@ def _row(nr: int, row: Any) -> tuple[Any, ...]:
         row.agent_id,
         row.agent_role,
     )
+
+
+def _mark(nr: int, mark: Mark) -> tuple[Any, ...]:
+    return (nr, mark.id, mark.seq, mark.at_us, mark.trigger, mark.parent_id, mark.size)
 
 
 def _columns(count: int, rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:

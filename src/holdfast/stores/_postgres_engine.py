@@ -13,7 +13,7 @@ from holdfast.context import Forks
 from holdfast.errors import HoldfastError
 from holdfast.ports import Batch
 from holdfast.stores import _rules as rules
-from holdfast.stores._group import Waiter, wake
+from holdfast.stores._group import LastingWaiter, Waiter, wake
 from holdfast.stores._postgres_appends import Append, append_group, was_stored
 from holdfast.stores._postgres_driver import (
     CONNECT_SECONDS,
@@ -84,9 +84,9 @@ class PostgresEngine:
 
     async def append(self, batch: Batch) -> None:
         self._check()
-        waiter: Waiter[None] = Waiter()
+        waiter: Waiter[None] = LastingWaiter()
         self._enqueue(Append(batch, waiter))
-        await waiter.wait_out()
+        await waiter.wait()
 
     def append_now(self, batch: Batch) -> None:
         self._check()

@@ -246,7 +246,8 @@ class SqliteStore(Closing):
             raise
 
     def _append(self, batch: Batch) -> Callable[[sqlite3.Connection], None]:
-        return partial(writes.append, batch=batch, standings=self._engine.standings)
+        standings = self._engine.standings
+        return lambda connection: writes.append(connection, batch, standings)
 
     async def close_session(self, session: Session) -> None:
         self._left(session)

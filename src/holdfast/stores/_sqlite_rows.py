@@ -1,4 +1,9 @@
-"""Between the port's structs and SQLite's columns."""
+"""Between the port's structs and SQLite's columns.
+
+`sqlite3` looks for an adapter for each bytes object and each None that it is to bind, which takes longer than storing a row
+does. A bytearray and an int it takes as they are: so bytes are bound as the one, and None as `NULL`, a 0 that the statements
+turn back (`nullif(?, 0)`) in columns that hold text and blobs only.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,18 @@ from typing import Any
 from holdfast.ports import Mark, Row, RunInfo
 
 Id = str | bytes
+NULL = 0
 
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 
 
 @functools.lru_cache(1024)  # an event's id comes back as the parent, cause or opener of the next
-def pack(text: str | None) -> Id | None:
-    """An id as it is stored: 16 bytes if it is a UUID in its usual spelling, else the text itself."""
-    return bytes.fromhex(text.replace("-", "")) if text is not None and _UUID(text) else text
+def pack(text: str | None) -> str | bytearray | int:
+    """An id as it is bound: 16 bytes if it is a UUID in its usual spelling, else the text itself; NULL for None."""
+    if text is None:
+        return NULL
+    return bytearray.fromhex(text.replace("-", "")) if _UUID(text) else text
 
 
 def unpack(stored: Id) -> str:
@@ -39,6 +47,7 @@ def key_of(branch: int, seq: int) -> int:
 
 def event_values(branch: int, row: Row) -> tuple[Any, ...]:
     """For `add_event`."""
+    source_type, source_name, task_name, agent_role = row.source_type, row.source_name, row.task_name, row.agent_role
     return (
         key_of(branch, row.seq),
         row.type,
@@ -48,15 +57,15 @@ def event_values(branch: int, row: Row) -> tuple[Any, ...]:
         pack(row.parent_event_id),
         pack(row.triggered_by_event_id),
         pack(row.started_event_id),
-        row.source_type,
+        NULL if source_type is None else source_type,
         pack(row.source_id),
-        row.source_name,
+        NULL if source_name is None else source_name,
         pack(row.task_id),
-        row.task_name,
+        NULL if task_name is None else task_name,
         pack(row.agent_id),
-        row.agent_role,
-        row.payload,
-        row.delta,
+        NULL if agent_role is None else agent_role,
+        bytearray(row.payload),
+        NULL if row.delta is None else bytearray(row.delta),
     )
 
 

@@ -62,12 +62,13 @@ def append(connection: Connection, batch: Batch, standings: Standings) -> None:
         connection.executemany(SQL["use_blob"], [(run, digest) for digest, _ in batch.blobs])
     if batch.snapshot is not None:
         connection.execute(SQL["add_snapshot"], (branch, batch.snapshot.seq, batch.snapshot.data))
+    told_us = batch.rows[-1].at_us if batch.rows else -1  # the rows themselves say when the run changed last
+    changed_us = told_us
     for mark in batch.marks:
         connection.execute(_ADD_MARK, mark_values(branch, mark))
-    changed_us = rules.changed_at(batch)
-    told = batch.rows and batch.rows[-1].at_us >= changed_us  # the rows themselves say when the run changed last
-    if batch.status is not None or batch.hold_until_us is not None or not told:
-        connection.execute(SQL["touch_run"], (changed_us, batch.status, batch.hold_until_us, run))
+        changed_us = max(changed_us, mark.at_us)
+    if batch.status is not None or batch.hold_until_us is not None or not 0 <= changed_us <= told_us:
+        connection.execute(SQL["touch_run"], (max(changed_us, 0), batch.status, batch.hold_until_us, run))
 
 
 def _place(connection: Connection, batch: Batch, standings: Standings) -> tuple[int, int]:

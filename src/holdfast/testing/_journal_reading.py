@@ -172,6 +172,14 @@ class ReadingConformance(JournalSuite):
             assert [mark.id for mark in await store.marks(one.root_run_id)] == [ids[0], ids[1]]
             assert [mark.id for mark in await store.marks(limit=1)] == [ids[3]]
 
+    async def test_of_marks_with_one_id_in_one_batch_the_last_stays(self) -> None:
+        async with self.opened() as store:
+            session = await open_run(store)
+            mark = make_mark(1)
+            await store.append(written(session, 1, 2, marks=(mark, make_mark(2, id=mark.id, trigger="again"))))
+            (stored,) = await store.marks(session.root_run_id)
+            assert (stored.seq, stored.trigger) == (2, "again")
+
     async def test_a_mark_with_a_known_id_is_replaced(self) -> None:
         async with self.opened() as store:
             session = await open_run(store)

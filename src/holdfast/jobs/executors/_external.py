@@ -10,6 +10,7 @@ from holdfast.errors import JobStepError
 from holdfast.flowfiles import External, Field, compile_template
 from holdfast.jobs._calls import Call
 from holdfast.jobs._fields import coerce_fields
+from holdfast.jobs._scope import masked
 from holdfast.ports import Ask
 
 
@@ -30,6 +31,7 @@ async def run_external(call: Call) -> Any:
         raise JobStepError(f"nobody answered in {call.step.timeout_seconds:g} s", category="timeout")
     message = compile_template(executor.prompt.text).render(call.inputs) if executor.prompt is not None else ""
     said = "\n".join(part for part in (message or call.step.description, problem) if part)
+    said = masked(said, call.scope.shared.secrets)
     raise call.wait_for(_ask(call, said, deadline), until_us=deadline)
 
 

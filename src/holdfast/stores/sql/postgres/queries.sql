@@ -32,6 +32,15 @@ WITH wanted AS (
     UPDATE run SET updated_us = greatest(run.updated_us, standing.changed_us), status = coalesce(standing.status, run.status),
         held_until_us = coalesce(standing.held_until_us, run.held_until_us)
     FROM standing WHERE run.key = standing.run_key
+), marked AS (
+    INSERT INTO mark (branch, id, seq, at_us, trigger, parent_id, size)
+    SELECT DISTINCT ON (id) branch_key, id, seq, at_us, trigger, parent_id, size
+    FROM unnest($30::int[], $31::text[], $32::bigint[], $33::bigint[], $34::text[], $35::text[], $36::bigint[]) WITH ORDINALITY
+        AS m (nr, id, seq, at_us, trigger, parent_id, size, place)
+    JOIN standing USING (nr)
+    ORDER BY id, place DESC
+    ON CONFLICT (id) DO UPDATE SET branch = excluded.branch, seq = excluded.seq, at_us = excluded.at_us,
+        trigger = excluded.trigger, parent_id = excluded.parent_id, size = excluded.size
 )
 SELECT nr, run_key, branch_key FROM standing;
 
@@ -48,12 +57,6 @@ ON CONFLICT DO NOTHING;
 -- name: add_snapshots
 INSERT INTO snapshot (branch, seq, data) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
 ON CONFLICT (branch, seq) DO UPDATE SET data = excluded.data;
-
--- name: add_marks
-INSERT INTO mark (branch, id, seq, at_us, trigger, parent_id, size)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::bigint[])
-ON CONFLICT (id) DO UPDATE SET branch = excluded.branch, seq = excluded.seq, at_us = excluded.at_us,
-    trigger = excluded.trigger, parent_id = excluded.parent_id, size = excluded.size;
 
 -- name: standing
 SELECT run.fence, branch.fork_seq, branch.head

@@ -40,7 +40,8 @@ WHERE key = ?;
 -- name: add_event
 INSERT INTO event (key, type, event_id, at_us, run_id, parent_event_id, triggered_by_event_id, started_event_id,
     source_type, source_id, source_name, task_id, task_name, agent_id, agent_role, payload, delta)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0),
+    nullif(?, 0), nullif(?, 0), nullif(?, 0), ?, nullif(?, 0));
 
 -- name: add_blob
 INSERT OR IGNORE INTO blob (digest, data) VALUES (?, ?);
@@ -53,7 +54,7 @@ INSERT INTO snapshot (branch, seq, data) VALUES (?, ?, ?)
 ON CONFLICT (branch, seq) DO UPDATE SET data = excluded.data;
 
 -- name: add_mark
-INSERT INTO mark (id, branch, seq, at_us, trigger, parent_id, size) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO mark (id, branch, seq, at_us, trigger, parent_id, size) VALUES (?, ?, ?, ?, ?, nullif(?, 0), ?)
 ON CONFLICT (id) DO UPDATE SET branch = excluded.branch, seq = excluded.seq, at_us = excluded.at_us,
     trigger = excluded.trigger, parent_id = excluded.parent_id, size = excluded.size;
 
@@ -159,7 +160,7 @@ DELETE FROM snapshot WHERE branch = ? AND seq = ?;
 DELETE FROM mark WHERE id = ?;
 
 -- name: reparent_mark
-UPDATE mark SET parent_id = ? WHERE id = ?;
+UPDATE mark SET parent_id = nullif(?, 0) WHERE id = ?;
 
 -- name: used_blobs
 SELECT blob.key, blob.digest FROM blob_use JOIN blob ON blob.key = blob_use.blob WHERE blob_use.run = ?;
