@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.cli.jobs_support import Cli, poll
 
+from holdfast.cli._run import complete_flow
+
 HELLO = """
 inputs:
   who: {type: str}
@@ -332,3 +334,12 @@ def test_shells_are_told_how_to_complete_a_job(cli: Cli) -> None:
     environment = {**os.environ, **words}
     done = subprocess.run([command], cwd=cli.folder, env=environment, capture_output=True, text=True, check=False)
     assert job_id in done.stdout.split()
+
+
+def test_shells_are_told_the_flows_there_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cli.folder / "flows" / "kept").mkdir()
+    (cli.folder / "flows" / "kept" / "FLOW.yaml").touch()
+    (cli.folder / "below").mkdir()
+    monkeypatch.chdir(cli.folder / "below")
+    assert {"flaky", "gate", "hello", "kept", "slow"} <= set(complete_flow(""))
+    assert complete_flow("hel") == ["hello"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 import typer
@@ -15,6 +16,7 @@ from holdfast.cli._job_views import exit_code, job_data, outcome_lines, print_js
 from holdfast.cli._project import Project, in_project
 from holdfast.cli._watch import watch
 from holdfast.errors import UsageError
+from holdfast.home import find_home
 from holdfast.service import Submission, Worker, WorkerOptions, is_settled
 
 if TYPE_CHECKING:
@@ -26,8 +28,24 @@ EPILOG = examples(
     "holdfast run review.flow.yaml --input branch=main --wait",
     "holdfast run deploy --needs-approval --async",
 )
+
+
+def complete_flow(incomplete: str) -> list[str]:
+    """Names of the flows here and in the project, for shells."""
+    home = find_home()
+    places = [Path(), Path("flows"), *([home.parent / "flows"] if home else [])]
+    files = [file for place in places for file in (*place.glob("*.flow.yaml"), *place.glob("*/FLOW.yaml"))]
+    names = {file.parent.name if file.name == "FLOW.yaml" else file.name.removesuffix(".flow.yaml") for file in files}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
 FlowArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="FLOW", help="A file, a directory with FLOW.yaml, a name, or kit/flow.")
+    str,
+    typer.Argument(
+        metavar="FLOW",
+        help="A file, a directory with FLOW.yaml, a name, or kit/flow.",
+        autocompletion=complete_flow,
+    ),
 ]
 INTERRUPTED, TERMINATED = 130, 143
 See: TypeAlias = "Callable[[Project, Job], Coroutine[Any, Any, Job]]"
