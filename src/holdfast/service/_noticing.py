@@ -13,8 +13,8 @@ POLL_SECONDS = 0.05
 class Noticing:
     """Tells one waiter that the store may hold something new."""
 
-    def __init__(self, jobs: JobStore, clock: Clock) -> None:
-        self._jobs, self._clock = jobs, clock
+    def __init__(self, jobs: JobStore, clock: Clock, poll_seconds: float = POLL_SECONDS) -> None:
+        self._jobs, self._clock, self._poll_seconds = jobs, clock, poll_seconds
         self._woken = asyncio.Event()
         self._stamp: int | None = None
 
@@ -23,17 +23,22 @@ class Noticing:
         self._woken.set()
 
     async def changed(self, deadline: float) -> None:
-        """Return when something may have changed, or the clock's `monotonic()` has reached `deadline`."""
+        """Return when something may have changed, or the clock's `monotonic()` has reached `deadline`.
+
+        What others write is looked for no more often than every `poll_seconds`, however much it is: a busy journal in the same
+        file must not keep the waiter busy too. The first call returns at once.
+        """
         await asyncio.sleep(0)  # a store that never waits must not keep the loop to itself
         while not self._woken.is_set():
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                break
+            if self._stamp is not None:
+                await self._sleep(min(left, self._poll_seconds))
             stamp = await self._jobs.stamp()
             if stamp != self._stamp:
                 self._stamp = stamp
                 break
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                break
-            await self._sleep(min(left, POLL_SECONDS))
         self._woken.clear()
 
     async def _sleep(self, seconds: float) -> None:

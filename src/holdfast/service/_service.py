@@ -217,7 +217,7 @@ class JobService:
 
     async def until(self, job_ids: Sequence[str], enough: Callable[[Sequence[Job]], bool]) -> list[Job]:
         """Wait until what is stored of some jobs is enough, and return them. Raises UnknownJobError if one goes away."""
-        noticing = Noticing(self.jobs, self._clock)
+        noticing = Noticing(self.jobs, self._clock, poll_seconds=0.02)  # somebody waits for the answer
         while True:
             jobs = [await self.get(job_id) for job_id in job_ids]
             if enough(jobs):

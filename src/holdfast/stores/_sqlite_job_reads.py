@@ -79,6 +79,10 @@ def has_ready(connection: Connection) -> bool:
     return connection.execute(SQL["ready_lanes"]).fetchone() is not None
 
 
+def is_ready(connection: Connection, job_id: str) -> bool:
+    return connection.execute(SQL["ready"], (job_id,)).fetchone() is not None
+
+
 def next_due(connection: Connection) -> int | None:
     due: int | None = connection.execute(SQL["next_due"]).fetchone()[0]
     return due

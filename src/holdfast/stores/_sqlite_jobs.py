@@ -56,6 +56,8 @@ class SqliteJobs(Closing):
         return await self._write(partial(writes.claim, worker_id=worker_id, caps=caps, now_us=now_us, limit=limit))
 
     async def claim_job(self, job_id: str, worker_id: str, caps: Caps, *, now_us: int) -> Job | None:
+        if not await self._engine.read(partial(reads.is_ready, job_id=job_id)):
+            return None
         work = partial(writes.claim_job, job_id=job_id, worker_id=worker_id, caps=caps, now_us=now_us)
         return await self._write(work)
 
