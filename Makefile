@@ -22,10 +22,10 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 $(STAMP): FORCE
 endif
 
-.PHONY: help setup demo test check format bench docs lock clean FORCE
+.PHONY: help setup demo test test-agents check format bench docs lock clean FORCE
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with everything needed (PYTHON=python3.13 picks an interpreter)
 	@:
@@ -43,6 +43,9 @@ demo: $(STAMP) ## Run the demonstration
 
 test: $(STAMP) ## Run all tests (ARGS='-k events -x' goes to pytest)
 	@$(PY) -m pytest $(ARGS)
+
+test-agents: $(STAMP) ## Test with agents of vendors, installed from npm into .cache (ARGS='-k claude')
+	@$(PY) -m pytest tests/acp/vendors.py $(ARGS)
 
 check: $(STAMP) ## Lint, formatting, types, import layers
 	@$(PY) -m ruff check
@@ -67,5 +70,5 @@ lock: $(STAMP) ## Regenerate requirements/*.txt from pyproject.toml (UPGRADE=1 t
 	@echo 'lock: wrote requirements/runtime.txt and requirements/dev.txt'
 
 clean: ## Remove .venv, caches and everything built
-	@rm -rf $(VENV) .venv.lock bench/.venvs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .cache .venv.lock bench/.venvs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

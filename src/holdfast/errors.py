@@ -56,6 +56,12 @@
     │   ├── McpConnectionError              it cannot be reached, or the connection was lost
     │   ├── McpTimeoutError                 it did not answer in time
     │   └── McpCallError                    it answered with an error
+    ├── AcpError                        an agent program did not do as asked; says which, and its last words
+    │   ├── AcpGoneError                    its process ended, or it hung up, before it had answered
+    │   ├── AcpRequestError                 it answered with an error
+    │   ├── AcpTimeoutError                 it did not answer, or did not stop, in time
+    │   ├── AcpProtocolError                what it sent cannot be followed, or was too much
+    │   └── AcpUnsupportedError             it does not offer what was asked of it
     ├── ResourceError                   something a run holds could not be had, or not be given back
     │   ├── SpawnError                      a command could not be started; nothing of it is left
     │   │   └── SandboxError                    it could not be confined as asked, so it was not run
@@ -364,6 +370,41 @@ class McpTimeoutError(McpError, TimeoutError):
 
 class McpCallError(McpError):
     """An MCP server answered a call with an error."""
+
+
+class AcpError(HoldfastError):
+    """An agent program did not do as asked."""
+
+    def __init__(self, message: str, *, agent: str = "", stderr: str = "") -> None:
+        self.agent = agent
+        self.stderr = stderr
+        """The last it wrote to standard error."""
+        super().__init__(message)
+
+
+class AcpGoneError(AcpError):
+    """The agent's process ended, or it hung up, before it had answered; take a new lease and reopen the session."""
+
+
+class AcpRequestError(AcpError):
+    """The agent answered with an error; `code` and `data` are its own."""
+
+    def __init__(self, message: str, *, code: int = 0, data: object = None, agent: str = "", stderr: str = "") -> None:
+        self.code = code
+        self.data = data
+        super().__init__(message, agent=agent, stderr=stderr)
+
+
+class AcpTimeoutError(AcpError, TimeoutError):
+    """The agent did not answer, or did not stop when it was told to, in time."""
+
+
+class AcpProtocolError(AcpError):
+    """What the agent sent cannot be followed, or was more than anybody could read."""
+
+
+class AcpUnsupportedError(AcpError):
+    """The agent does not offer what was asked of it."""
 
 
 class ResourceError(HoldfastError):

@@ -291,7 +291,7 @@ def test_the_doctor_finds_nothing_broken_and_says_what_a_broken_file_needs(cli: 
 
 
 def test_settings_that_cannot_be_meant_are_refused(cli: Cli) -> None:
-    settings = cli.folder / "holdfast.toml"
+    settings = cli.folder / ".holdfast" / "holdfast.toml"
     before = settings.read_text()
     for text, told in (
         ("[workers]\nplaces = 2\n", "there is no setting workers"),

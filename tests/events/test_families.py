@@ -114,11 +114,11 @@ def test_everything_that_is_opened_can_also_be_cancelled() -> None:
     assert cancelled == set(get_args(ScopeKind)) - whole
 
 
-def test_only_chunks_and_news_of_the_journal_itself_are_live_and_not_durable() -> None:
+def test_only_chunks_passing_news_of_agents_and_news_of_the_journal_itself_are_live_and_not_durable() -> None:
     live = {cls.type for cls in EVENTS if not cls.durable}
     about_journals = {f"checkpoint_{what}" for what in ("started", "completed", "failed", "pruned")}
-    chunks = {"llm_stream_chunk", "llm_thinking_chunk", "llm_stream_restarted", "step_output_chunk"}
-    assert live == chunks | about_journals
+    about_models = {"llm_stream_chunk", "llm_thinking_chunk", "llm_stream_restarted"}
+    assert live == {"agent_update_received", "step_output_chunk"} | about_models | about_journals
 
 
 @each_event

@@ -260,6 +260,24 @@ def test_an_inner_loop_has_a_frame_of_its_own_in_every_round_of_the_outer() -> N
     assert rounds_of(play.state, "o", "outer") == 1
 
 
+def test_run_again_in_the_first_iteration_a_step_still_gets_nothing_from_its_loop() -> None:
+    play = Play(
+        wired("a"),
+        wired("x"),
+        wired("b", "a", "x", back("i", "b")),
+        wired("i", "b", loops=(("inner", "b"),)),
+        wired("o", "i", loops=(("outer", "a"),)),
+    )
+    play.all_done("a", "x", "b")
+    play.loop("i", "b", "inner")
+    play.all_done("b", "i")
+    play.loop("o", "a", "outer")
+    play.all_done("a", "b", "i")
+    play.happen(Rerun("x"))
+    play.done("x")
+    assert play.uses("b") == ("a#2", "x#2", "")
+
+
 def test_attempts_are_counted_in_the_frame_of_the_loop_around_a_step() -> None:
     play = nested()
     play.all_done("a", "b")

@@ -179,6 +179,33 @@ async def test_an_answer_for_one_item_is_taken_while_another_works(bench: Bench)
     assert (await running).status is JobStatus.COMPLETED
 
 
+async def test_items_that_are_done_stay_so_when_the_others_go_on_with_their_answers(bench: Bench) -> None:
+    work.calls.clear()
+    work.gates["aside"] = gate = work.Gate()
+    inner = flow(
+        step("count", python("count"), given("who", "$job.item")),
+        step("ask", External(), given("who", "$job.item"), outputs=(out("say"),), when="who == 'q'", after=("count",)),
+        name="some",
+    )
+    made = flow(
+        step("each", ForEach(source=JobSource("items"), flow=inner)),
+        step("aside", python("through"), given("gate", "$job.gate")),
+    )
+    control = Control()
+    running = bench.start(job_of(made, {"items": ["p", "q"], "gate": "aside"}), control)
+    await gate.reached()
+    while not control.asks or not any(
+        line.text.startswith("waiting") and line.step == "each" for line in control.lines
+    ):
+        await control.turn()
+    control.ask("answer", ask=control.asks[-1][0].id, values={"say": "go"})
+    while not any(line.text == "completed" and line.step == "each" for line in control.lines):
+        await control.turn()
+    gate.open()
+    assert (await running).status is JobStatus.COMPLETED
+    assert dict(work.calls) == {"p": 1, "q": 1}
+
+
 async def test_a_rule_inside_pauses_the_whole_job_and_resuming_goes_on_inside(bench: Bench) -> None:
     work.calls.clear()
     inner = flow(

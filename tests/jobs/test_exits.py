@@ -23,7 +23,7 @@ from tests.jobs.support import (
     variable,
 )
 
-from holdfast.flowfiles import Fallback, Limits, Retry
+from holdfast.flowfiles import External, Fallback, Limits, Retry
 from holdfast.ports import JobOutcome, JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -54,6 +54,18 @@ async def test_advance_after_success_hands_on_the_outputs(bench: Bench) -> None:
 async def test_advance_after_failure_hands_on_the_error(bench: Bench) -> None:
     _, outputs = await after(bench, rule("advance", "error_category == 'failed'"), fails=True)
     assert outputs == {"got": None, "error": {"message": "it broke", "type": "ValueError", "category": "failed"}}
+
+
+async def test_the_error_is_still_there_after_the_job_was_put_down(bench: Bench) -> None:
+    made = flow(
+        step("s", python("broken"), exits=(rule("advance"),)),
+        step("ask", External(), outputs=(out("n"),), after=("s",)),
+        step("last", python("echo"), given("error", "s._error.message"), after=("ask",)),
+    )
+    job, control = job_of(made), Control()
+    waiting = await bench.engine.run(job, control)
+    control.ask("answer", ask=waiting.asks[0].id, values={"n": 1})
+    assert msgspec.json.decode((await bench.engine.run(job, control)).outputs or b"") == {"error": "it broke"}
 
 
 @pytest.mark.parametrize("fails", [False, True])

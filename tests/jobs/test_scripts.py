@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -195,9 +194,10 @@ async def test_a_flood_on_standard_error_is_read_and_only_its_end_is_kept(bench:
 
 async def test_what_a_script_leaves_running_ends_with_the_step(bench: Bench) -> None:
     text = 'setsid sleep 1000 & echo "{\\"pid\\": $!}"'
-    found = await bench.outputs(flow(step("a", script(text))))
-    with pytest.raises(ProcessLookupError):
-        os.kill(found["pid"], 0)
+    look = script('if kill -0 "$pid" 2>/dev/null; then echo alive; else echo gone; fi')
+    assert await bench.outputs(flow(step("a", script(text)), step("b", look, wired("pid", "a.pid")))) == {
+        "stdout": "gone"
+    }
 
 
 async def test_a_file_of_the_flow_is_run_from_where_it_is(bench: Bench, tmp_path: Path) -> None:

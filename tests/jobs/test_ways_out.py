@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +17,10 @@ from typing import Any, get_args
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
-from tests.jobs.support import Bench, Control, flow, given, job_of, rule, script, step
+from tests.jobs.support import Bench, Control, flow, given, job_of, rule, script, step, template
 
-from holdfast.flowfiles import Action, FlowFile, ForEach, JobSource, Limits, StepSpec, SubFlow
+import holdfast
+from holdfast.flowfiles import Action, AgentCall, FlowFile, ForEach, JobSource, Limits, Sandbox, StepSpec, SubFlow
 from holdfast.ports import JOB_TERMINAL, Job, JobStatus
 from holdfast.testing import process_audit
 
@@ -30,14 +32,22 @@ SLOW = flow(step("chain", script(CHAIN)), name="slow")
 DEEP = flow(step("below", SubFlow(flow=SLOW)), name="deep")
 
 
+SEEN = tuple(dict.fromkeys((sys.prefix, sys.base_prefix, str(Path(holdfast.__file__).parents[1]))))
+BOXED = Sandbox(read=SEEN) if shutil.which("bwrap") else None
+TALKED = step("talked", AgentCall(prompt=template("say hi"), agent="demo"), session="kept until the job ends")
+
+
 def beside(*steps: StepSpec, **more: Any) -> FlowFile:
-    """Steps, and beside them process chains that would run for ever: here, two flows down, and for two items."""
+    """Steps, and beside them what would run for ever: process chains here, two flows down and for two items, and agents, one of
+    them in a sandbox."""
     each = ForEach(source=JobSource("items"), flow=SLOW)
     return flow(
         *steps,
         step("held", script(CHAIN), on_error="continue"),
         step("deep", SubFlow(flow=DEEP), on_error="continue"),
         step("each", each, on_error="fail"),
+        step("agent", AgentCall(prompt=template("say up\nwait"), agent="demo"), on_error="continue"),
+        step("boxed", AgentCall(prompt=template("say up\nwait"), agent="demo", sandbox=BOXED), on_error="continue"),
         **more,
     )
 
@@ -63,19 +73,23 @@ class Way(Struct, frozen=True):
 LEFT_BEHIND = "setsid sleep 1000 & setsid sh -c 'sleep 1000' & echo '{\"n\": 1}'"
 GOES_BACK = flow(
     step("a", script(LEFT_BEHIND), given("back", "r.n", optional=True, loop="a"), when="back == null"),
+    TALKED,
     step(
         "r",
         script(LEFT_BEHIND),
         given("n", "a.n"),
+        after=("talked",),
         exits=(rule("loop", "outputs.n == 1", target="a", max_iterations=5),),
     ),
 )
 HOPELESS = rule("abandon", "error_category == 'failed'", name="hopeless")
 LEAVES = flow(step("c", script(LEFT_BEHIND)), name="leaves")
 WAYS: dict[str, Way] = {
-    "completed": Way(flow(step("a", script(LEFT_BEHIND)), step("b", SubFlow(flow=LEAVES))), JobStatus.COMPLETED),
+    "completed": Way(
+        flow(TALKED, step("a", script(LEFT_BEHIND)), step("b", SubFlow(flow=LEAVES))), JobStatus.COMPLETED
+    ),
     "advance": Way(
-        flow(step("a", script(LEFT_BEHIND + "; exit 3"), exits=(rule("advance"),))),
+        flow(TALKED, step("a", script(LEFT_BEHIND + "; exit 3"), exits=(rule("advance"),))),
         JobStatus.COMPLETED,
         action="advance",
     ),
@@ -97,14 +111,14 @@ WAYS: dict[str, Way] = {
     "a step's time is up": Way(
         beside(READY, then("slow", script(CHAIN), timeout_seconds=0.05)), JobStatus.FAILED, "longer than 0.05 s"
     ),
-    "the job's limit": Way(beside(READY, limits=Limits(max_duration_minutes=0.02)), JobStatus.FAILED, "limit_exceeded"),
+    "the job's limit": Way(beside(READY, limits=Limits(max_duration_minutes=0.04)), JobStatus.FAILED, "limit_exceeded"),
     "a step's limit": Way(
         beside(READY, then("slow", script(CHAIN), limits=Limits(max_duration_minutes=0.001))),
         JobStatus.FAILED,
         "limit of 0.001 minutes",
     ),
     "paused for a person": Way(
-        flow(step("a", script(LEFT_BEHIND), exits=(rule("escalate", name="look"),))),
+        flow(TALKED, step("a", script(LEFT_BEHIND), exits=(rule("escalate", name="look"),), after=("talked",))),
         JobStatus.PAUSED,
         "look",
         "escalate",
@@ -124,14 +138,14 @@ class Chains:
         self.job = job_of(way.flow, {"items": [1, 2]})
         self.control = Control()
         self._up = 0
-        self._most = 4 if any(one.name == "held" for one in way.flow.steps) else 99
+        self._most = 6 if any(one.name == "held" for one in way.flow.steps) else 99
         self._way, self._place = way, bench.engine.workspace(self.job.id)
         self.all_up = asyncio.Event()
         original = self.control.log
 
         def log(line: Any) -> None:
             original(line)
-            self._up += line.text.count("up\n") if line.channel == "stderr" else 0
+            self._up += line.text.count("up") if line.channel in ("stderr", "text") else 0
             if self._up >= self._most and not self.all_up.is_set():
                 self.all_up.set()
                 (self._place / "up").touch()
@@ -145,7 +159,7 @@ class Chains:
 async def test_s3_1_on_every_way_out_everything_is_released_and_s3_4_no_step_is_left_running(
     bench: Bench, name: str
 ) -> None:
-    await bench.outputs(flow(step("warm", script("true"))))  # the keeper itself stays
+    await bench.outputs(flow(step("warm", script("true")), TALKED))  # the keepers themselves stay
     chains = Chains(bench, way := WAYS[name])
     with process_audit():
         outcome = await bench.engine.run(chains.job, chains.control)
@@ -157,7 +171,7 @@ async def test_s3_1_on_every_way_out_everything_is_released_and_s3_4_no_step_is_
 
 
 async def test_s3_9_49_abandoned_jobs_leave_no_process(bench: Bench) -> None:
-    await bench.outputs(flow(step("warm", script("true"))))
+    await bench.outputs(flow(step("warm", script("true")), TALKED))
     enough = rule("abandon", name="enough")
     made = flow(
         step("chain", script(CHAIN.replace("echo up >&2", "touch up"))),

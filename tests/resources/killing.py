@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def owner(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def owner(*arguments: str, module: str = "tests.resources.owners") -> Iterator[subprocess.Popen[str]]:
     """A process that owns trees. Killed at the end, if it is not dead by then."""
-    command = [sys.executable, "-m", "tests.resources.owners", *arguments]
+    command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process

@@ -67,11 +67,11 @@ printf '{"loud": "%s"}' "$(printf %s "$greeting" | tr '[:lower:]' '[:upper:]')"
 
 
 def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where; else here.")] = Path()) -> None:
-    """Make a project: the folder `.holdfast/`, and `holdfast.toml` with its settings. What is there is left as it is."""
+    """Make a project: the folder `.holdfast/`, with `holdfast.toml` for its settings in it. What is there is left as it is."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; make it first")
     home = make_home(folder)
-    settings = home.parent / "holdfast.toml"
+    settings = home / "holdfast.toml"
     if not settings.exists():
         _write(settings, SETTINGS)
     typer.echo(f"{home} is ready; `holdfast new NAME` makes a flow, `holdfast run NAME` runs it")

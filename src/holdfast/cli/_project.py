@@ -57,7 +57,7 @@ class Project:
         return JobEngine(self.runtime, home=self.home)
 
     def settings(self) -> WorkerOptions:
-        return read_settings(self.folder)
+        return read_settings(self.home)
 
     async def find(self, typed: str) -> Job:
         """The job somebody means. Raises UnknownJobError."""

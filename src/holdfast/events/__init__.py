@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from holdfast.events._signals import on_signal as on_signal
     from holdfast.events._signals import watch_signals as watch_signals
     from holdfast.events._state import RuntimeState as RuntimeState
+    from holdfast.events.families.acp import (
+        AgentPlanUpdatedEvent as AgentPlanUpdatedEvent,
+    )
+    from holdfast.events.families.acp import (
+        AgentSessionOpenedEvent as AgentSessionOpenedEvent,
+    )
+    from holdfast.events.families.acp import (
+        AgentUpdateReceivedEvent as AgentUpdateReceivedEvent,
+    )
     from holdfast.events.families.agent import (
         AgentExecutionCancelledEvent as AgentExecutionCancelledEvent,
     )

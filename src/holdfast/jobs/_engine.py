@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import msgspec
 
+import holdfast.acp
 import holdfast.models
 from holdfast.checkpoints import CheckpointConfig, Journalling, Restored, RunLog, Source, restore
 from holdfast.errors import JobFailedError
 from holdfast.events.families.job import JobFailedEvent
-from holdfast.home import find_home, make_home
+from holdfast.home import find_home, make_home, store_path
 from holdfast.jobs._body import Beginning, JobBody
 from holdfast.jobs._cache import ResultCache
 from holdfast.jobs._calls import Execute, Registry
@@ -39,8 +40,10 @@ from holdfast.jobs.executors import EXECUTORS
 from holdfast.ports import Job, JobControl, JobOutcome, JobStatus, Lease, StepInfo, Usage
 from holdfast.resources import Keeper
 from holdfast.runs import End, Run, RunEntity, RunRef, RunStatus
+from holdfast.stores import SqliteLedger
 
 if TYPE_CHECKING:
+    from holdfast.acp import AgentManager
     from holdfast.models import Model
 
 MakeLease: TypeAlias = Callable[[Run, dict[str, Any]], Awaitable[Lease]]
@@ -69,7 +72,7 @@ class JobEngine:
         models: Callable[[str], Model] | None = None,
         default_model: str = "",
         secret: Callable[[str], str | None] = secret_from_environment,
-        agents: Any = None,
+        agents: AgentManager | None = None,
         resources: Mapping[str, MakeLease] | None = None,
         output_cap: int = OUTPUT_CAP,
     ) -> None:
@@ -78,8 +81,7 @@ class JobEngine:
         self.models: Callable[[str], Model] = models or _model_named
         self.default_model = default_model or os.environ.get("HOLDFAST_MODEL", "")
         self.default_agent = os.environ.get("HOLDFAST_AGENT", "")
-        self.agents = agents
-        """Who starts agents: the manager of `holdfast.acp`, if there are any."""
+        self._agents = agents
         self.resources = dict(resources or {})
         """Who makes what steps ask to hold (`resources`), by kind."""
         self.output_cap = output_cap
@@ -94,6 +96,19 @@ class JobEngine:
     def keeper(self) -> Keeper:
         """Starts the processes of steps."""
         return Keeper()
+
+    @cached_property
+    def agents(self) -> AgentManager:
+        """Starts agent programs: what it was given, else one of its own, whose ledger is in the project's store."""
+        if self._agents is not None:
+            return self._agents
+        manager = holdfast.acp.AgentManager(self._ledger)
+        self.runtime.register(manager)
+        return manager
+
+    @cached_property
+    def _ledger(self) -> SqliteLedger:
+        return SqliteLedger(store_path(self.home))
 
     @cached_property
     def cache(self) -> ResultCache:
@@ -216,6 +231,9 @@ class JobEngine:
 
     async def aclose(self) -> None:
         """Start nothing more, and end the processes that are left. Twice is fine."""
+        if self._agents is None and "agents" in self.__dict__:
+            await self.agents.release_all()
+            await self._ledger.aclose()
         if "keeper" in self.__dict__:
             await self.keeper.aclose()
 

@@ -266,7 +266,6 @@ class JobScheduler(Scheduler):
             assert isinstance(outcome.error, AnswerPendingError)
             wait: Any = outcome.error.requests[0]
             self.waits[execution.key] = wait
-            self.shared.paused = self.shared.paused or bool(wait.held)
             since = execution.since_us or self._now_us()
             return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
         if isinstance(fact, Cancelled):

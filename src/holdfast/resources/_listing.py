@@ -10,7 +10,7 @@ from holdfast.ports import Ledger, LedgerRow, ProcessTable, ProcessUse, SweepRep
 from holdfast.resources._directory_manager import end_directory_row
 from holdfast.resources._platform import check_platform
 from holdfast.resources._process_manager import end_process_row
-from holdfast.resources._sweep import ALIVE, is_same, sweep_ledger, why_not
+from holdfast.resources._sweep import ALIVE, EndOrphan, is_same, sweep_ledger, why_not
 
 
 class Listed(Struct, frozen=True):
@@ -40,10 +40,10 @@ async def list_held(ledger: Ledger, table: ProcessTable) -> list[Listed]:
 async def sweep_everything(ledger: Ledger, table: ProcessTable) -> SweepReport:
     """Sweep rows of every kind that Holdfast itself makes. Raises PlatformError where owners cannot be proved dead."""
     check_platform()
-    end_process = partial(end_process_row, table=table)
-    return await sweep_ledger(
-        ledger, table, {"directory": end_directory_row, "mcp": end_process, "process": end_process}
-    )
+    end_process: EndOrphan = partial(end_process_row, table=table)
+    enders: dict[str, EndOrphan] = {"directory": end_directory_row}
+    enders |= dict.fromkeys(("agent", "mcp", "process", "terminal"), end_process)
+    return await sweep_ledger(ledger, table, enders)
 
 
 def state(row: LedgerRow, table: ProcessTable) -> str:

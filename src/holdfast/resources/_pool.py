@@ -95,6 +95,9 @@ class PooledManager(ABC, Generic[S, R]):
         """The processes it consists of."""
         return []
 
+    def left(self, resource: R, lease: PooledLease[R]) -> None:
+        """Somebody gives it back; others may hold it still."""
+
     async def shut(self) -> None:
         """Let go of what all of them needed. Called once, after the last one is gone."""
 
@@ -266,6 +269,8 @@ class PooledManager(ABC, Generic[S, R]):
 
     async def _release(self, lease: PooledLease[R]) -> None:
         entry = lease.entry
+        if lease in entry.leases and entry.resource is not None:
+            self.left(entry.resource, lease)
         entry.leases.discard(lease)
         if entry.leases or not (entry.is_usable or entry.state == "stuck"):
             self._note(entry)

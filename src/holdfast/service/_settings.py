@@ -19,15 +19,15 @@ PLACES, TOTAL = "HOLDFAST_WORKER_PLACES", "HOLDFAST_CAPS_TOTAL"
 KINDS = ("flow", "executor", "agent")
 
 
-def read_settings(project: Path, environ: Mapping[str, str] | None = None) -> WorkerOptions:
-    """What a project's file and the environment say. Raises ConfigurationError, naming the key, for what they must not."""
+def read_settings(home: Path, environ: Mapping[str, str] | None = None) -> WorkerOptions:
+    """What the file in a project's home and the environment say. Raises ConfigurationError, naming the key, for what they must not."""
     environ = os.environ if environ is None else environ
-    path = project / FILE
+    path = home / FILE
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
-    _check_keys(path, told, "", ("worker", "caps"))
+    _check_keys(path, told, "", ("worker", "caps", "agents"))
     worker, caps = _table(path, told, "worker"), _table(path, told, "caps")
     _check_keys(path, worker, "worker.", ("places",))
     _check_keys(path, caps, "caps.", ("total", *KINDS))

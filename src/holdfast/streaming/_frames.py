@@ -12,6 +12,7 @@ from holdfast.events._base import BaseEvent
 ChannelName = Literal["text", "thinking", "tool", "step", "lifecycle", "human", "custom"]
 
 _FAMILIES: dict[str, ChannelName] = {
+    "acp": "step",
     "agent": "step",
     "exit": "step",
     "for_each": "step",

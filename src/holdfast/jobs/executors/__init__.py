@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 EXECUTORS: dict[str, str] = {
+    "agent": "holdfast.jobs.executors._agent:run_agent",
     "external": "holdfast.jobs.executors._external:run_external",
     "flow": "holdfast.jobs.executors._subflow:run_subflow",
     "for_each": "holdfast.jobs.executors._for_each:run_for_each",
