@@ -13,6 +13,7 @@ from holdfast.testing import process_audit
 PLAIN = {
     "hello": {"loud": "HELLO WORLD"},
     "research": {"report": "tides (from three notes on tides); knots (from three notes on knots)"},
+    "test_and_fix": {"passed": True, "failure": None},
     "wait_for_build": {"verdict": "green: built after 3 looks"},
 }
 """Flows that run through by themselves, with what they end with."""
@@ -37,8 +38,10 @@ def test_every_example_is_valid_without_a_warning(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_an_example_runs_and_ends_with_what_it_says(cli: Cli, name: str) -> None:
-    assert cli.ok("run", name, "--wait").json["outputs"] == PLAIN[name]
+def test_an_example_runs_and_ends_with_what_it_says_and_leaves_no_process(cli: Cli, name: str) -> None:
+    with process_audit():
+        done = cli.ok("run", name, "--wait").json
+    assert done["outputs"] == PLAIN[name]
 
 
 def test_s3_1_a_rule_that_abandons_leaves_no_process(cli: Cli) -> None:
