@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from holdfast.cli._job_views import step_tree
-from holdfast.ports import Job, JobStatus, StepInfo
+from holdfast.cli._watch import echo_log
+from holdfast.ports import Job, JobStatus, LogLine, StepInfo
 
 JOB = Job("01234567-89ab", "research", JobStatus.RUNNING, 0)
 
@@ -51,3 +53,18 @@ def test_of_a_thousand_items_only_those_at_work_or_gone_wrong_are_shown() -> Non
         "│       └── ▶ do",
         "└── … and 999 steps inside others that are done or have not begun",
     ]
+
+
+def test_in_a_pipe_chunks_of_one_text_are_put_together(capsys: pytest.CaptureFixture[str]) -> None:
+    chunks = [LogLine(1, "write", "text", piece) for piece in ("one ", "line\nand", " more")]
+    echo_log(
+        [
+            *chunks,
+            LogLine(2, "write", "stderr", "a\n"),
+            LogLine(2, "write", "stderr", "a\n"),
+            LogLine(3, "", "step", "x\x1b"),
+        ]
+    )
+    assert capsys.readouterr().out == (
+        "write\ttext\tone line\nwrite\ttext\tand more\nwrite\tstderr\ta\nwrite\tstderr\ta\n-\tstep\tx\\x1b\n"
+    )

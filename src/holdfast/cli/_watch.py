@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,12 @@ class LiveView:
 
 
 def echo_log(lines: Sequence[LogLine]) -> None:
-    """Lines of a log in a pipe: the step, the channel, the text."""
-    for line in lines:
-        for text in line.text.rstrip("\n").split("\n"):
-            typer.echo(f"{line.step or '-'}\t{line.channel}\t{printable(text)}")
+    """Lines of a log in a pipe: the step, the channel, the text. Chunks of text that came together are put together."""
+    for (step, channel, _), group in itertools.groupby(lines, _piece):
+        for text in "".join(line.text for line in group).rstrip("\n").split("\n"):
+            typer.echo(f"{step or '-'}\t{channel}\t{printable(text)}")
+
+
+def _piece(line: LogLine) -> tuple[str, str, int]:
+    """What lines have in common that are pieces of one text; others have nothing in common."""
+    return line.step, line.channel, 0 if line.channel in ("text", "thinking") else id(line)

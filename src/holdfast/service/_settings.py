@@ -20,7 +20,7 @@ KINDS = ("flow", "executor", "agent")
 
 
 def read_settings(home: Path, environ: Mapping[str, str] | None = None) -> WorkerOptions:
-    """What the file in a project's home and the environment say. Raises ConfigurationError, naming the key, for what they must not."""
+    """What the file in a project's home and the environment say. Raises ConfigurationError, naming the key, if that cannot be."""
     environ = os.environ if environ is None else environ
     path = home / FILE
     try:
