@@ -49,6 +49,7 @@ class Cli:
             patch.setattr(sys, "argv", ["holdfast", *arguments])
             patch.delenv("HOLDFAST_HOME", raising=False)
             patch.setenv("COLUMNS", "120")
+            patch.setenv("HOLDFAST_WORKER_IDLE_SECONDS", "10")
             with pytest.raises(SystemExit) as leaving:
                 main()
         said = self._capture.readouterr()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
@@ -166,15 +165,17 @@ def only_job(cli: Cli) -> str:
     return str(cli.ok("jobs", "--json").json[0]["id"])
 
 
-def test_of_many_that_queue_at_once_one_worker_serves(cli: Cli) -> None:
-    submitters = [Process(cli, "run", "quick", "--async") for _ in range(3)]
-    ids = [process.process.communicate(timeout=30)[0].strip() for process in submitters]
-    assert [process.process.returncode for process in submitters] == [0, 0, 0]
-    assert {until(cli, job_id, is_settled).status for job_id in ids} == {"completed"}
-    (worker,) = cli.workers()
-    assert worker.serving
-    os.kill(worker.owner.process.pid, signal.SIGTERM)
-    poll(lambda: not cli.workers())
+def test_of_many_that_queue_at_once_one_worker_serves_and_leaves_by_itself(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_WORKER_IDLE_SECONDS", "0.5")
+    with process_audit():
+        submitters = [Process(cli, "run", "quick", "--async") for _ in range(3)]
+        ids = [process.process.communicate(timeout=30)[0].strip() for process in submitters]
+        assert [process.process.returncode for process in submitters] == [0, 0, 0]
+        assert {until(cli, job_id, is_settled).status for job_id in ids} == {"completed"}
+        assert len(cli.workers()) <= 1
+        poll(lambda: not cli.workers())  # each leaves when it is idle, also one that came late
 
 
 def test_a_watched_run_on_a_terminal_shows_its_steps_as_a_tree(cli: Cli) -> None:

@@ -406,6 +406,23 @@ async def test_a_worker_waits_for_a_store_that_is_away_and_loses_no_outcome(
     assert caplog.text.count("the disk is full") == 2
 
 
+async def test_a_worker_that_nobody_waits_for_leaves_a_store_that_stays_away(
+    runner: SmallRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # regression: a detached worker whose project was deleted went on for ever
+    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.service._worker.HOLD_SECONDS", 0.05)
+
+    class Gone(MemoryJobs):
+        async def wake(self, *, now_us: int) -> int | None:
+            raise StoreUnavailableError("the file is gone")
+
+    worker = Worker(Gone(), runner, SystemProcessTable(), options=WorkerOptions(idle_seconds=1.0))
+    with pytest.raises(StoreUnavailableError, match="the file is gone"):
+        async with asyncio.timeout(20):
+            await worker.serve()
+
+
 async def test_stopping_a_worker_twice_or_before_it_serves_is_fine(jobs: JobStore, runner: SmallRunner) -> None:
     worker = Worker(jobs, runner, SystemProcessTable())
     worker.stop()

@@ -11,7 +11,8 @@ from holdfast.home import VARIABLE
 from holdfast.ports import JobStore, ProcessTable
 from holdfast.service._lost import lose_dead
 
-IDLE_SECONDS = 30.0
+IDLE_SECONDS = "30"
+IDLE_VARIABLE = "HOLDFAST_WORKER_IDLE_SECONDS"
 
 
 async def is_served(jobs: JobStore, table: ProcessTable, clock: Clock) -> bool:
@@ -35,7 +36,8 @@ async def ensure_worker(jobs: JobStore, table: ProcessTable, clock: Clock, home:
 
 def start_detached(home: Path, store: Path) -> int:
     """Start a worker that outlives this process, serves alone and leaves when idle. Returns its pid."""
-    arguments = ["worker", "--alone", "--idle-seconds", f"{IDLE_SECONDS:g}", "--store", str(store)]
+    idle_seconds = os.environ.get(IDLE_VARIABLE, IDLE_SECONDS)
+    arguments = ["worker", "--alone", "--idle-seconds", idle_seconds, "--store", str(store)]
     log = os.open(home / "worker.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:

@@ -77,6 +77,7 @@ class Worker:
         self._controls: dict[str, Control] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._stopping = self._serving = False
+        self._problem: StorageError | None = None
         self._next_beat = 0.0
         self._idle_since: float | None = None
         self._started_us = 0
@@ -103,7 +104,11 @@ class Worker:
     # -- serving ---------------------------------------------------------------------------------------------------
 
     async def serve(self) -> bool:
-        """Serve until stopped, or idle for long enough. False if it was to be alone and another serves already."""
+        """Serve until stopped, or idle for long enough. False if it was to be alone and another serves already.
+
+        Raises StorageError if the store cannot be reached at the start; later on it is waited for, unless the worker is one that
+        leaves when idle.
+        """
         if self._serving:
             raise UsageError("this worker serves already; make another one")
         self._serving = True
@@ -116,6 +121,8 @@ class Worker:
                 finally:
                     for task in self._tasks.values():
                         task.cancel()
+            if self._problem is not None:
+                raise self._problem
             return True
         finally:
             await self._leave()
@@ -138,13 +145,16 @@ class Worker:
         return WorkerInfo(self._owner, held_until_us, self._started_us, serving and self._options.only is None)
 
     async def _serve(self, group: asyncio.TaskGroup) -> None:
+        seen = self._clock.monotonic()
         while not self._stopping:
-            deadline = self._clock.monotonic() + AWAY_SECONDS
             try:
-                deadline = await self._round(group)
-                await self._noticing.changed(deadline)
+                await self._noticing.changed(await self._round(group))
+                seen = self._clock.monotonic()
             except StorageError as error:
                 logger.warning("the store cannot be used now, trying again: %s", error)
+                if self._options.idle_seconds is not None and self._clock.monotonic() - seen > HOLD_SECONDS:
+                    self._problem = error  # nobody waits for this worker: its jobs, or the whole project, may be gone
+                    return
                 await self._clock.sleep(AWAY_SECONDS)
 
     async def _round(self, group: asyncio.TaskGroup) -> float:
