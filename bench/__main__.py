@@ -29,6 +29,7 @@ GROUPS = (
     "streams",
     "agents",
     "jobs",
+    "queue",
 )
 HEADINGS = ("row", "unit", "holdfast", "peers", "limit", "ratio", "target", "met")
 

@@ -16,6 +16,7 @@
     │   ├── GraphChangedError           the program differs from the one its run was recorded with
     │   ├── FlowInputError              inputs or state do not fit the flow
     │   ├── ToolDefinitionError         a tool can never be called as it is written
+    │   ├── UnknownJobError             there is no such job, or several fit what was typed
     │   └── PlatformError               this operating system is not supported
     ├── ConfigurationError              the surroundings are not set up: no project, no store
     │   └── FlowFileError                   a flow file cannot be used; `findings` says where and why
@@ -155,6 +156,10 @@ class FlowInputError(UsageError, ValueError):
 
 class ToolDefinitionError(UsageError, TypeError):
     """A tool can never be called as it is written."""
+
+
+class UnknownJobError(UsageError, LookupError):
+    """There is no such job, or several fit what was typed."""
 
 
 class PlatformError(UsageError, ImportError):

@@ -14,9 +14,9 @@ from holdfast.testing._journal_base import NOW, make_info, open_run
 
 
 def test_every_exported_name_is_there() -> None:
-    ledgers = ["MemoryLedger", "PostgresLedger", "SqliteLedger"]
+    ledgers, jobs = ["MemoryLedger", "PostgresLedger", "SqliteLedger"], ["MemoryJobs", "SqliteJobs"]
     journals, states = ["MemoryStore", "PostgresStore", "SqliteStore"], ["MemoryPersistence", "SqlitePersistence"]
-    assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == sorted(journals + states + ledgers)
+    assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == sorted(journals + states + ledgers + jobs)
     for name in holdfast.stores.__all__:
         assert getattr(holdfast.stores, name).__name__ == name
     with pytest.raises(AttributeError):

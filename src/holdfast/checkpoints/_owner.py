@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -18,7 +19,7 @@ class Owner(Struct, frozen=True):
 
     @classmethod
     def this_process(cls) -> Owner:
-        return cls(_boot_id(), os.getpid(), _start_time(os.getpid()))
+        return _this_process(os.getpid())
 
     def is_dead(self) -> bool:
         """True only if it certainly is: another machine, or a system without /proc, may know better than we."""
@@ -30,6 +31,11 @@ class Owner(Struct, frozen=True):
         """True if it certainly is: a process of this machine, other than this one, that still runs."""
         mine = self.boot and self.boot == _boot_id() and self.pid != os.getpid()
         return bool(mine) and _start_time(self.pid) == self.started
+
+
+@functools.lru_cache(1)  # it does not change, and /proc costs a fifth of a small job
+def _this_process(pid: int) -> Owner:
+    return Owner(_boot_id(), pid, _start_time(pid))
 
 
 def _boot_id() -> str:

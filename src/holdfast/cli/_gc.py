@@ -10,6 +10,7 @@ import typer
 
 from holdfast.cli._help import DryRunOption, JsonOption, StoreOption, examples
 from holdfast.cli._stores import open_store
+from holdfast.stores import SqliteStore
 
 if TYPE_CHECKING:
     from holdfast.checkpoints import Collected
@@ -29,7 +30,7 @@ def gc(
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Delete runs that have ended and are over the bounds, with their journals and checkpoints.
+    """Delete runs and jobs that have ended and are over the bounds, with their journals, checkpoints and workspaces.
 
     Completed and cancelled ones go first, then failed ones, each the oldest first. A run that somebody holds, that is running,
     waiting or paused, stays whatever its age.
@@ -41,10 +42,25 @@ def gc(
     work = plan_collection if dry_run else collect
     with open_store(store) as opened:
         collected = asyncio.run(work(opened, policy, now_us=time.time_ns() // 1000))
+        if collected.removed and not dry_run and isinstance(opened, SqliteStore):
+            _forget_jobs(store, [one.id for one in collected.removed])
     if as_json:
         echo_json(_data(collected) | {"dry_run": dry_run})
     else:
         typer.echo("\n".join(_lines(collected, "would delete" if dry_run else "deleted")))
+
+
+def _forget_jobs(location: str | None, job_ids: list[str]) -> None:
+    """Delete what is kept of those that were jobs beside their journals: their row, their workspaces, their output."""
+    from holdfast.cli._project import Project, in_project
+
+    async def work(project: Project) -> None:
+        for job_id in job_ids:
+            if await project.jobs.delete(job_id):
+                await project.runner.forget(job_id)
+                project.logs.delete(job_id)
+
+    in_project(location, work)
 
 
 def _data(collected: Collected) -> dict[str, Any]:

@@ -10,7 +10,20 @@ from typing import Annotated, Any
 import typer
 
 import holdfast
-from holdfast.cli import _agents, _checkpoint, _events, _flowfiles, _gc, _resources
+from holdfast.cli import (
+    _ask,
+    _cache,
+    _checkpoint,
+    _doctor,
+    _events,
+    _flowfiles,
+    _gc,
+    _jobs,
+    _new,
+    _resources,
+    _run,
+    _worker,
+)
 from holdfast.cli._terminal import printable
 from holdfast.errors import ConfigurationError, FlowFileError, HoldfastError, RunCancelledError, UsageError
 
@@ -21,7 +34,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(_agents.app, name="agents")
+app.command("init", epilog=_new.INIT_EPILOG)(_new.init)
+app.command("new", epilog=_new.NEW_EPILOG)(_new.new)
+app.command("run", epilog=_run.EPILOG)(_run.run)
+app.command("jobs", epilog=_jobs.JOBS_EPILOG)(_jobs.jobs)
+app.command("status", epilog=_jobs.STATUS_EPILOG)(_jobs.status)
+app.command("logs", epilog=_jobs.LOGS_EPILOG)(_jobs.logs)
+app.command("output", epilog=_jobs.OUTPUT_EPILOG)(_jobs.output)
+app.command("wait", epilog=_jobs.WAIT_EPILOG)(_jobs.wait)
+app.command("answer", epilog=_ask.ANSWER_EPILOG)(_ask.answer)
+app.command("approve")(_ask.approve)
+app.command("pause")(_ask.pause)
+app.command("resume")(_ask.resume)
+app.command("cancel")(_ask.cancel)
+app.command("retry")(_ask.retry)
+app.command("rerun", epilog=_ask.RERUN_EPILOG)(_ask.rerun)
+app.command("archive")(_ask.archive)
+app.command("delete")(_ask.delete)
+app.command("worker", epilog=_worker.EPILOG)(_worker.worker)
+app.command("doctor")(_doctor.doctor)
+app.add_typer(_cache.app, name="cache")
 app.add_typer(_checkpoint.app, name="checkpoint")
 app.command("gc", epilog=_gc.EPILOG)(_gc.gc)
 app.command("events")(_events.events)
@@ -72,6 +104,12 @@ def main() -> None:
         code = _complain(error)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
+    except Exception as error:  # a mistake of ours: say so in a line, and where to see more
+        if os.environ.get("HOLDFAST_DEBUG"):
+            raise
+        code = _complain(
+            HoldfastError(f"this should not have happened: {type(error).__name__}: {error}; --debug shows where")
+        )
     except SystemExit as leaving:
         code = leaving.code
     sys.exit(0 if _reader_left() else code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
 from msgspec import Struct
@@ -235,6 +236,8 @@ def _functions(depends_on: DependsOn) -> tuple[HandlerFunction, ...]:
 
 def _signature(function: HandlerFunction) -> tuple[bool, bool]:
     """Whether a handler takes the state too, and whether it must be awaited."""
+    if _is_plain(function):  # nearly all are, and runs register some of their own: inspecting is slow
+        return function.__code__.co_argcount == 3, is_async_callable(function)
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
@@ -250,6 +253,17 @@ def _signature(function: HandlerFunction) -> tuple[bool, bool]:
         )
     takes_state = len(needed) == 3 or (len(positional) >= 3 and positional[2].name == "state")
     return takes_state, is_async_callable(function)
+
+
+def _is_plain(function: HandlerFunction) -> bool:
+    """A function with two or three parameters, without defaults, decorators or anything else that shapes a signature."""
+    if type(function) is not FunctionType or function.__dict__ or function.__defaults__:
+        return False
+    code = function.__code__
+    return code.co_argcount in (2, 3) and not code.co_kwonlyargcount and not code.co_flags & _SPREAD
+
+
+_SPREAD = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def _circle(start: Handler, table: dict[HandlerFunction, Handler]) -> list[str] | None:

@@ -11,8 +11,12 @@ MAX_CALLS = 10_000
 
 
 def compile_flow(flow: FlowFile) -> Graph:
-    """The graph of a flow. Triggers are only there to be drawn."""
-    return Graph(flow.name, to_graph(flow).nodes, MAX_CALLS, wiring=tuple(_wiring(step) for step in flow.steps))
+    """The graph of a flow, made once for each object. Triggers are only there to be drawn."""
+    kept: dict[str, Graph] = flow.__dict__
+    if "compiled" not in kept:
+        wiring = tuple(_wiring(step) for step in flow.steps)
+        kept["compiled"] = Graph(flow.name, to_graph(flow).nodes, MAX_CALLS, wiring=wiring)
+    return kept["compiled"]
 
 
 def _wiring(step: StepSpec) -> Wiring:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -26,6 +27,7 @@ def define(flow: FlowFile, project: str | os.PathLike[str] = "") -> bytes:
     return msgspec.json.encode(Definition(flow, os.fspath(project)))
 
 
+@functools.lru_cache(32)  # jobs of one flow share it, and the graph that is made of it
 def read_definition(stored: bytes) -> Definition:
     """What `define` wrote. Raises StorageError if it is something else."""
     try:

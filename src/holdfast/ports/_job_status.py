@@ -68,6 +68,8 @@ def _edges() -> tuple[JobTransition, ...]:
         JobTransition(s.WAITING, s.QUEUED, "what it waited for has come, or someone asks something of it"),
         JobTransition(s.WAITING, s.PAUSED, "someone pauses it while it waits"),
         JobTransition(s.PAUSED, s.QUEUED, "someone resumes it, or asks something else of it"),
+        JobTransition(s.PAUSED, s.FAILED, "a job that it needs fails or is cancelled"),
+        JobTransition(s.PAUSED, s.CANCELLED, "it is cancelled before its first run"),
         JobTransition(s.FAILED, s.QUEUED, "someone retries it, or runs one of its steps again"),
     )
 

@@ -82,7 +82,8 @@ class JobMove(Struct, frozen=True):
     by: str = ""
     """who asked for it: a worker's incarnation, a user"""
     outputs: bytes | None = None
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[Ask, ...] | None = None
+    """None to leave them; an end leaves none"""
     wake_us: int | None = None
 
 
@@ -154,7 +155,8 @@ class JobStore(Protocol):
     """Where jobs are kept. May be called from any thread and loop; several processes may share one storage.
 
     What one call writes is stored as a whole or not at all, and durable when it returns. Each raises StoreUnavailableError when
-    the storage cannot be read or written. The cost of a call does not grow with how many ended jobs there are.
+    the storage cannot be read or written. But for `jobs` with conditions, the cost of a call does not grow with how many ended
+    jobs there are.
     """
 
     # -- jobs ------------------------------------------------------------------------------------------------------
@@ -169,6 +171,9 @@ class JobStore(Protocol):
     async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
         """Make each move whose job is still in its source at its version, and return the job after it; None for the others.
 
+        To the queue goes no job that needs one that failed or was cancelled: None for it too. A running job that would wait or
+        pause, but of which something was asked that is not settled, goes to the queue instead: nothing asked is forgotten.
+
         The only writer of a status besides `claim`, `wake`, `lose` and the jobs that follow an end: when a job completes, those
         that need it need one job less; when it fails or is cancelled, those that need it and have not run fail with it, and so
         on down.
@@ -181,8 +186,8 @@ class JobStore(Protocol):
         unfinished job and that the caps have room for. A worker that is not registered gets none."""
         ...
 
-    async def claim_job(self, job_id: str, worker_id: str, *, now_us: int) -> Job | None:
-        """Take one queued job out of its turn, whatever the caps; None if it cannot be had."""
+    async def claim_job(self, job_id: str, worker_id: str, caps: Caps, *, now_us: int) -> Job | None:
+        """Take one queued job out of its turn; None if it cannot be had: it is not queued, needs another, or a cap is reached."""
         ...
 
     async def wake(self, *, now_us: int) -> int | None:
@@ -228,8 +233,8 @@ class JobStore(Protocol):
     async def request(self, request: JobRequest, move: JobMove | None = None) -> bool:
         """Store a request, and make a move with it: both or neither. False if the move could not be made.
 
-        Without a move the job must be queued or running: False if it is not. A request with a known id is the same request: True,
-        and nothing is stored again.
+        Without a move the job must be queued or running: False if it is not. A request with a known id is the same request, and
+        nothing is stored again: True if it says the same, False if not.
         """
         ...
 
@@ -244,7 +249,11 @@ class JobStore(Protocol):
     # -- workers ---------------------------------------------------------------------------------------------------
 
     async def register(self, worker: WorkerInfo) -> None:
-        """Write down a worker, or renew its hold."""
+        """Write down a new worker."""
+        ...
+
+    async def renew(self, worker: WorkerInfo) -> bool:
+        """Renew a worker's hold, and whether it serves. False if it was struck out: then its jobs are others' by now."""
         ...
 
     async def register_only(self, worker: WorkerInfo) -> bool:

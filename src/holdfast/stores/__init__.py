@@ -1,5 +1,7 @@
 """Where journals are kept: in memory, in one SQLite file, in PostgreSQL. All pass `JournalStoreConformance`.
 
+Where jobs and their queue are kept: `…Jobs`. These pass `JobStoreConformance`.
+
 Where live resources are written down: `…Ledger`. These pass `LedgerConformance`.
 
 And where `@persist` flows keep their states: `…Persistence`. These pass `FlowPersistenceConformance`.
@@ -14,31 +16,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.stores._memory import MemoryStore as MemoryStore
+    from holdfast.stores._memory_jobs import MemoryJobs as MemoryJobs
     from holdfast.stores._memory_ledger import MemoryLedger as MemoryLedger
     from holdfast.stores._memory_states import MemoryPersistence as MemoryPersistence
     from holdfast.stores._postgres import PostgresStore as PostgresStore
     from holdfast.stores._postgres_ledger import PostgresLedger as PostgresLedger
     from holdfast.stores._sqlite import SqliteStore as SqliteStore
+    from holdfast.stores._sqlite_jobs import SqliteJobs as SqliteJobs
     from holdfast.stores._sqlite_ledger import SqliteLedger as SqliteLedger
     from holdfast.stores._sqlite_states import SqlitePersistence as SqlitePersistence
 
 _WHERE = {
+    "MemoryJobs": "_memory_jobs",
     "MemoryLedger": "_memory_ledger",
     "MemoryPersistence": "_memory_states",
     "MemoryStore": "_memory",
     "PostgresLedger": "_postgres_ledger",
     "PostgresStore": "_postgres",
+    "SqliteJobs": "_sqlite_jobs",
     "SqliteLedger": "_sqlite_ledger",
     "SqlitePersistence": "_sqlite_states",
     "SqliteStore": "_sqlite",
 }
 
 __all__ = [
+    "MemoryJobs",
     "MemoryLedger",
     "MemoryPersistence",
     "MemoryStore",
     "PostgresLedger",
     "PostgresStore",
+    "SqliteJobs",
     "SqliteLedger",
     "SqlitePersistence",
     "SqliteStore",

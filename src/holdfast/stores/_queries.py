@@ -12,8 +12,8 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 @functools.cache
-def load(engine: str) -> Mapping[str, str]:
-    """The named queries of an engine, by name."""
-    text = (resources.files("holdfast.stores") / "sql" / engine / "queries.sql").read_text("utf-8")
+def load(engine: str, file: str = "queries.sql") -> Mapping[str, str]:
+    """The named queries in a file of an engine, by name."""
+    text = (resources.files("holdfast.stores") / "sql" / engine / file).read_text("utf-8")
     _, *parts = _NAME.split(text)
     return MappingProxyType({name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)})

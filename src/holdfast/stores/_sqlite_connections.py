@@ -36,6 +36,8 @@ class Connections:
         self._guard = threading.Condition()
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
+        self._watcher: sqlite3.Connection | None = None
+        self._watchers = 0
         self._lent = 0
         self._looked = 0.0
         self._suspended = False
@@ -94,6 +96,17 @@ class Connections:
                 connection.close()
             self._guard.notify_all()
 
+    def stamp(self) -> int:
+        """A number that changes when anything was written, by whomever."""
+        with self._guard, file.storage_errors(self.path):
+            self._guard.wait_for(lambda: not self._suspended)
+            self._prepare()
+            if self._watcher is None:
+                self._watcher = file.open_reader(self.path, self._busy_seconds)
+                self._watchers += 1  # what the next one counts has nothing to do with what the last one did
+            (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+            return (self._watchers << 32) + int(version)
+
     def _prepare(self) -> None:
         """See that the file is there and sound. Only a store that never had one makes one."""
         if self._closed:
@@ -131,6 +144,9 @@ class Connections:
     def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
 
 
 class ForkSafe:

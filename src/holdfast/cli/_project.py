@@ -1,0 +1,108 @@
+"""The project a job command works in: its home, its store, and what runs jobs there."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.cli._stores import make_store
+from holdfast.clock import SystemClock
+from holdfast.errors import ConfigurationError
+from holdfast.home import FOLDER, find_home, make_home
+from holdfast.service import JobService, LogFolder, WorkerOptions, ensure_worker, read_settings
+from holdfast.stores import SqliteJobs, SqliteStore
+
+if TYPE_CHECKING:
+    from holdfast.ports import Job, JobRunner
+
+T = TypeVar("T")
+
+
+class Project:
+    """What is there, opened when it is first needed."""
+
+    def __init__(self, home: Path, store: SqliteStore) -> None:
+        self.home, self.store = home, store
+        self.jobs = SqliteJobs.beside(store)
+        self.clock = SystemClock()
+        self.service = JobService(self.jobs, by=_user())
+        self.logs = LogFolder(home / "logs")
+
+    @property
+    def folder(self) -> Path:
+        """Where the project itself is."""
+        return self.home.parent if self.home.name == FOLDER else Path.cwd()
+
+    @cached_property
+    def table(self) -> Any:
+        from holdfast.resources import SystemProcessTable
+
+        return SystemProcessTable()
+
+    @cached_property
+    def runtime(self) -> Any:
+        from holdfast.runtime import Runtime
+
+        return Runtime(store=self.store)
+
+    @cached_property
+    def runner(self) -> JobRunner:
+        from holdfast.jobs import JobEngine
+
+        return JobEngine(self.runtime, home=self.home)
+
+    def settings(self) -> WorkerOptions:
+        return read_settings(self.home)
+
+    async def find(self, typed: str) -> Job:
+        """The job somebody means. Raises UnknownJobError."""
+        return await self.service.get(await self.service.resolve(typed))
+
+    async def serve(self) -> bool:
+        """See that somebody serves the queue. True if a worker was started for it."""
+        return await ensure_worker(self.jobs, self.table, self.clock, self.home, self.store.path)
+
+    async def aclose(self) -> None:
+        if "runner" in self.__dict__:
+            await self.runner.aclose()  # type: ignore[attr-defined]
+        if "runtime" in self.__dict__:
+            await self.runtime.aclose()
+        await self.store.aclose()
+
+
+@asynccontextmanager
+async def opened(location: str | None, *, make: bool = False) -> AsyncIterator[Project]:
+    """The project, or the store that is named. Raises ConfigurationError if there is none and it is not to be made."""
+    home = find_home()
+    if home is None and location is None and make:
+        home = make_home()
+    store = make_store(location)
+    if not isinstance(store, SqliteStore):
+        raise ConfigurationError("jobs are kept in SQLite only, so far; name an SQLite file with --store")
+    project = Project(home or store.path.parent, store)
+    try:
+        yield project
+    finally:
+        await project.aclose()
+
+
+def in_project(location: str | None, work: Callable[[Project], Awaitable[T]], *, make: bool = False) -> T:
+    """Do something in the project."""
+
+    async def main() -> T:
+        async with opened(location, make=make) as project:
+            return await work(project)
+
+    return asyncio.run(main())
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no name for this number
+        return ""

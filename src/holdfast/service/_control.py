@@ -1,0 +1,48 @@
+"""What a running job hears from outside and tells: the worker's side of `JobControl`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from holdfast.ports import Ask, Job, JobRequest, JobStore, LogLine
+from holdfast.service._logs import LogWriter
+
+
+class Control:
+    """Of one claimed job."""
+
+    def __init__(self, jobs: JobStore, job: Job, log: LogWriter | None) -> None:
+        self._jobs, self._job, self._log = jobs, job, log
+        self._requests: asyncio.Queue[JobRequest] = asyncio.Queue()
+        self._delivered: set[str] = set()
+
+    def deliver(self, requests: Iterable[JobRequest]) -> None:
+        """Pass on what is new of a job's requests."""
+        for request in requests:
+            if request.id not in self._delivered:
+                self._delivered.add(request.id)
+                self._requests.put_nowait(request)
+
+    @property
+    def has_delivered_all(self) -> bool:
+        """Whether the runner has taken every request there was."""
+        return self._requests.empty()
+
+    async def next_request(self) -> JobRequest:
+        return await self._requests.get()
+
+    async def settle(self, request: JobRequest) -> None:
+        await self._jobs.settle(request.id)
+
+    async def show(self, asks: Sequence[Ask]) -> None:
+        await self._jobs.show(self._job.id, self._job.version, asks=asks)
+
+    def log(self, line: LogLine) -> None:
+        if self._log is not None:
+            self._log.write(line)
+
+    def close(self) -> None:
+        """The job is out of this worker's hands."""
+        if self._log is not None:
+            self._log.close()

@@ -1,0 +1,79 @@
+"""How a project serves its queue: `holdfast.toml` < environment < flags."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.errors import ConfigurationError, UsageError
+from holdfast.ports import Caps
+from holdfast.service._worker import WorkerOptions
+
+FILE = "holdfast.toml"
+PLACES, TOTAL = "HOLDFAST_WORKER_PLACES", "HOLDFAST_CAPS_TOTAL"
+KINDS = ("flow", "executor", "agent")
+
+
+def read_settings(home: Path, environ: Mapping[str, str] | None = None) -> WorkerOptions:
+    """What the file in a project's home and the environment say. Raises ConfigurationError, naming the key, if that cannot be."""
+    environ = os.environ if environ is None else environ
+    path = home / FILE
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+    _check_keys(path, told, "", ("worker", "caps", "agents"))
+    worker, caps = _table(path, told, "worker"), _table(path, told, "caps")
+    _check_keys(path, worker, "worker.", ("places",))
+    _check_keys(path, caps, "caps.", ("total", *KINDS))
+    by_use = {
+        f"{kind}:{name}": _count(f"{path}: caps.{kind}.{name}", number)
+        for kind in KINDS
+        for name, number in _table(path, caps, kind).items()
+    }
+    places = environ.get(PLACES, worker.get("places", WorkerOptions().places))
+    total = environ.get(TOTAL, caps.get("total"))
+    return WorkerOptions(
+        caps=Caps(None if total is None else _count(f"caps.total or {TOTAL}", total), by_use),
+        places=max(_count(f"worker.places or {PLACES}", places), 1),
+    )
+
+
+def with_flags(options: WorkerOptions, places: int | None, caps: list[str]) -> WorkerOptions:
+    """The options with what flags say: `total=4`, `flow:deploy=1`. Raises UsageError for a cap that is none."""
+    total, by_use = options.caps.total, dict(options.caps.by_use)
+    for text in caps:
+        use, equals, number = text.rpartition("=")
+        kind, _, name = use.partition(":")
+        if not equals or not number.isdecimal() or not (use == "total" or (kind in KINDS and name)):
+            raise UsageError(f"{text!r} is no cap; write total=4, flow:NAME=1, executor:NAME=2 or agent:NAME=1")
+        if use == "total":
+            total = int(number)
+        else:
+            by_use[use] = int(number)
+    return replace(options, caps=Caps(total, by_use), places=places or options.places)
+
+
+def _table(path: Path, told: Mapping[str, Any], key: str) -> dict[str, Any]:
+    found = told.get(key, {})
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{path}: {key} must be a table, not {found!r}")
+    return found
+
+
+def _check_keys(path: Path, told: Mapping[str, Any], prefix: str, known: tuple[str, ...]) -> None:
+    for key in told:
+        if key not in known:
+            raise ConfigurationError(f"{path}: there is no setting {prefix}{key}; there are: {', '.join(known)}")
+
+
+def _count(where: str, value: Any) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.isdecimal():
+        raise ConfigurationError(f"{where} must be a number of jobs, not {value!r}")
+    return int(text)

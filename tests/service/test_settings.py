@@ -1,0 +1,51 @@
+"""How a project serves its queue: the file, then the environment, then flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ConfigurationError, UsageError
+from holdfast.ports import Caps
+from holdfast.service import WorkerOptions, read_settings, with_flags
+
+FILE = """
+[worker]
+places = 3
+[caps]
+total = 9
+[caps.flow]
+deploy = 1
+[caps.executor]
+agent = 4
+[caps.agent]
+claude = 2
+"""
+
+
+def test_without_a_file_there_are_no_caps(tmp_path: Path) -> None:
+    assert read_settings(tmp_path, {}) == WorkerOptions()
+
+
+def test_the_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text(FILE)
+    by_use = {"flow:deploy": 1, "executor:agent": 4, "agent:claude": 2}
+    told = read_settings(tmp_path, {})
+    assert (told.places, told.caps) == (3, Caps(9, by_use))
+    told = read_settings(tmp_path, {"HOLDFAST_WORKER_PLACES": "5", "HOLDFAST_CAPS_TOTAL": "7"})
+    assert (told.places, told.caps.total) == (5, 7)
+    told = with_flags(told, 2, ["total=1", "flow:deploy=3", "agent:x:y=0"])
+    assert (told.places, told.caps) == (2, Caps(1, by_use | {"flow:deploy": 3, "agent:x:y": 0}))
+
+
+@pytest.mark.parametrize("variables", [{"HOLDFAST_WORKER_PLACES": "many"}, {"HOLDFAST_CAPS_TOTAL": "-1"}])
+def test_an_environment_that_cannot_be_meant_is_refused(tmp_path: Path, variables: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="must be a number of jobs"):
+        read_settings(tmp_path, variables)
+
+
+@pytest.mark.parametrize("flag", ["total", "total=", "total=x", "flow=1", "flow:=1", "step:a=1", "=1", ""])
+def test_a_flag_that_is_no_cap_is_refused(flag: str) -> None:
+    with pytest.raises(UsageError, match="is no cap; write total=4"):
+        with_flags(WorkerOptions(), None, [flag])
