@@ -303,3 +303,19 @@ async def test_the_ledger_says_who_holds_a_shared_thing() -> None:
         assert [row.runs for row in ledger.puts[:2]] == [(one.id,), (one.id,)]  # the intent, and its completion
         assert len(ledger.puts) == 4
         assert await ledger.rows() == []
+
+
+async def test_a_second_release_of_a_lease_returns_when_the_first_has_ended_it() -> None:
+    # regression: a run's end returned while the release that its step had begun was still ending the process
+    async with things() as manager:
+        manager.ending["a"] = Future()
+        held = await manager.acquire(ThingSpec("a"), Borrower())
+        first = asyncio.create_task(held.release())
+        await until(lambda: manager.inventory()[0].state == "ending")
+        second = asyncio.create_task(held.release())
+        other = await manager.acquire(ThingSpec("b"), Borrower())  # the manager has seen both by now
+        await other.release()
+        assert not second.done()
+        manager.ending["a"].set_result(None)
+        await asyncio.gather(first, second)
+        assert manager.inventory() == []

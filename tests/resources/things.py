@@ -37,6 +37,8 @@ class Things(PooledManager[ThingSpec, Thing]):
         super().__init__(*args or (MemoryLedger(),), **options)  # type: ignore[arg-type]
         self.made: list[str] = []
         self.ended: list[str] = []
+        self.ending: dict[str, Future[None]] = {}
+        """what is not ended before these are done, by name"""
         self.cannot_end: StorageError | OSError | None = None
 
     def intend(self, spec: ThingSpec, row: LedgerRow) -> LedgerRow:
@@ -55,6 +57,8 @@ class Things(PooledManager[ThingSpec, Thing]):
     async def end(self, resource: Thing) -> None:
         if self.cannot_end is not None:
             raise self.cannot_end
+        if (gate := self.ending.get(resource.name)) is not None:
+            await done_here(gate)
         resource.is_there = False
         self.ended.append(resource.name)
 

@@ -272,7 +272,9 @@ class PooledManager(ABC, Generic[S, R]):
         if lease in entry.leases and entry.resource is not None:
             self.left(entry.resource, lease)
         entry.leases.discard(lease)
-        if entry.leases or not (entry.is_usable or entry.state == "stuck"):
+        if entry.ending is not None and entry.state == "ending" and not entry.leases:
+            await asyncio.shield(entry.ending)  # another release of it came first: both return when it is gone
+        elif entry.leases or not (entry.is_usable or entry.state == "stuck"):
             self._note(entry)
             self._queue.move_on()
         elif self.limits.idle_timeout > 0 and entry.state == "held" and not self._closed:

@@ -12,6 +12,7 @@ from contextvars import Context, copy_context
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.clock import Clock
 from holdfast.context import Position, at, position
@@ -376,7 +377,7 @@ class Run:
         """Give a lease back before the run ends. If that fails the run keeps it, and tries again when it ends."""
         await lease.release()
         self.holdings.remove_lease(lease)
-        with at(self._here()):
+        with at(replace(self._here(), step_id=None)):  # of the run, also if the step that held it was given up
             self.tell(ResourceReleasedEvent, kind=lease.kind, resource=lease.name)
 
     def attach(self, channel: Channel) -> None:
