@@ -20,6 +20,10 @@ class FrameReader:
         self._loop = loop
         """The loop that the run needs to go on: who blocks it waits for ever."""
 
+    def poll(self) -> Frame | None:
+        """The next frame if it is there already; None if not, or if that was all."""
+        return self._buffer.pop()
+
     def __iter__(self) -> Self:
         return self
 
