@@ -30,6 +30,7 @@ GROUPS = (
     "agents",
     "jobs",
     "queue",
+    "server",
 )
 HEADINGS = ("row", "unit", "holdfast", "peers", "limit", "ratio", "target", "met")
 
