@@ -22,6 +22,8 @@ from holdfast.cli import (
     _new,
     _resources,
     _run,
+    _serve,
+    _token,
     _worker,
 )
 from holdfast.cli._terminal import printable
@@ -52,6 +54,8 @@ app.command("rerun", epilog=_ask.RERUN_EPILOG)(_ask.rerun)
 app.command("archive")(_ask.archive)
 app.command("delete")(_ask.delete)
 app.command("worker", epilog=_worker.EPILOG)(_worker.worker)
+app.command("serve", epilog=_serve.EPILOG)(_serve.serve)
+app.add_typer(_token.app, name="token")
 app.command("doctor")(_doctor.doctor)
 app.add_typer(_cache.app, name="cache")
 app.add_typer(_checkpoint.app, name="checkpoint")

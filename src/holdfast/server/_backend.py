@@ -1,0 +1,83 @@
+"""What the routes stand on: the runtime of this process, its store, and the queue if it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.clock import Clock
+from holdfast.flowfiles import FlowFile
+from holdfast.ports import JobRunner, JobStore, JournalStore, Ledger
+from holdfast.runtime import Runtime
+from holdfast.server._feeds import Feeds
+from holdfast.server._metrics import Metrics
+from holdfast.server._problems import Refused
+from holdfast.server._settings import Settings
+from holdfast.server._tokens import Identity, Tokens
+from holdfast.service import JobService, LogFolder
+
+
+class Queue(Struct, frozen=True, kw_only=True):
+    """The jobs that a server shows and steers. Who works on them may be another process."""
+
+    jobs: JobStore
+    runner: JobRunner
+    """tells of steps, and forgets; it need not be the one that runs jobs"""
+    logs: LogFolder
+    define: Callable[[FlowFile, Path], bytes]
+    """what is stored of a flow, for the runner"""
+    uses: Callable[[FlowFile], tuple[str, ...]] = lambda flow: ()
+    """what a job of a flow takes a place of"""
+    wake: Callable[[], None] = lambda: None
+    """tells the worker of this process, if there is one, that something was stored"""
+
+
+class Backend:
+    """All that a route may use."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        tokens: Tokens,
+        settings: Settings,
+        queue: Queue | None = None,
+        project: Path | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.runtime, self.tokens, self.settings = runtime, tokens, settings
+        self.project = None if project is None else project.resolve()
+        self.ledger = ledger
+        self.metrics = Metrics()
+        self.feeds = Feeds(settings, runtime.clock, self.metrics)
+        self._queue = queue
+
+    @property
+    def clock(self) -> Clock:
+        return self.runtime.clock
+
+    @property
+    def journal(self) -> JournalStore:
+        """Where the runs of this process are written down."""
+        return self.runtime.store
+
+    def now_us(self) -> int:
+        return self.clock.time_ns() // 1000
+
+    @property
+    def has_queue(self) -> bool:
+        return self._queue is not None
+
+    @property
+    def queue(self) -> Queue:
+        """Raises Refused if this server has none."""
+        if self._queue is None:
+            raise Refused(404, "no_queue", "this server has no queue of jobs: it shows the runs of its process only")
+        return self._queue
+
+    def service(self, who: Identity | None) -> JobService:
+        """The jobs' service, in the name of whoever calls."""
+        by = "" if who is None else f"token {who.name}"
+        return JobService(self.queue.jobs, clock=self.clock, by=by, changed=self.queue.wake)

@@ -1,0 +1,74 @@
+"""The flows of a project: found, read and checked, and never outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.flowfiles import FlowFile, find_flow, load_flow, resolve_variables
+from holdfast.server._problems import Refused
+
+ENTRY, SUFFIX = "FLOW.yaml", ".flow.yaml"
+MAX_FLOWS = 1000
+MAX_FOLDERS = 5000
+"""Folders that are looked into, so that a strange project does not hold a server up."""
+MAX_TEXT = 1024 * 1024
+
+
+def list_flows(project: Path) -> list[Path]:
+    """The files of all flows, in hidden folders and behind links none."""
+    found: list[Path] = []
+    for folders, folder in enumerate(_folders(project)):
+        if folders >= MAX_FOLDERS or len(found) >= MAX_FLOWS:
+            break
+        found += sorted(path for path in folder.iterdir() if _is_flow(path))
+    return found[:MAX_FLOWS]
+
+
+def _folders(top: Path) -> Iterator[Path]:
+    yield top
+    try:
+        inside = sorted(path for path in top.iterdir() if path.is_dir() and not path.is_symlink())
+    except OSError:  # not ours to read
+        return
+    for path in inside:
+        if not path.name.startswith(".") and path.name not in ("node_modules", "__pycache__"):
+            yield from _folders(path)
+
+
+def _is_flow(path: Path) -> bool:
+    return (path.name == ENTRY or path.name.endswith(SUFFIX)) and path.is_file() and not path.is_symlink()
+
+
+def flow_file(project: Path | None, reference: str) -> Path:
+    """The file of a flow that a client names. Raises Refused if there is none inside the project."""
+    if project is None:
+        raise Refused(404, "no_project", "this server has no project, so it has no flow files")
+    try:
+        found = find_flow(reference, project)
+        inside = found is not None and found.resolve().is_relative_to(project)
+    except (OSError, ValueError, RuntimeError):  # a name that cannot be one
+        found, inside = None, False
+    if found is None or not inside or not (found.name == ENTRY or found.name.endswith((SUFFIX, ".yaml", ".yml"))):
+        raise Refused(404, "unknown_flow", f"the project has no flow {reference!r:.200}; GET /api/v1/flows lists them")
+    return found.resolve()
+
+
+def reference_of(project: Path, file: Path) -> str:
+    """What a flow is called in this API: its path inside the project, a directory for a `FLOW.yaml`."""
+    inside = file.relative_to(project)
+    return (inside.parent if inside.name == ENTRY and len(inside.parts) > 1 else inside).as_posix()
+
+
+def read_text(file: Path) -> str:
+    with file.open("rb") as source:
+        return source.read(MAX_TEXT).decode("utf-8", "replace")
+
+
+def load_for_job(project: Path | None, reference: str, inputs: Mapping[str, Any]) -> tuple[FlowFile, dict[str, Any]]:
+    """A flow and the values it starts with. Raises Refused, FlowFileError or FlowInputError."""
+    file = flow_file(project, reference)
+    assert project is not None
+    flow = load_flow(file, project)
+    return flow, resolve_variables(flow, inputs).values

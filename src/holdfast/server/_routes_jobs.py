@@ -1,0 +1,390 @@
+"""Jobs over HTTP: list, submit, look, steer, follow."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from holdfast.checkpoints import locate
+from holdfast.checkpoints._blobs import BlobReader
+from holdfast.ports import Job, JobQuery, JobStatus, JournalStore
+from holdfast.server._backend import Backend
+from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Position, Words
+from holdfast.server._flow_files import load_for_job
+from holdfast.server._job_tail import ChangesTail, JobTail
+from holdfast.server._logfile import read_end, read_part
+from holdfast.server._problems import Refused
+from holdfast.server._stream import EventStream, follow
+from holdfast.server._views import (
+    ChangeView,
+    EventView,
+    JobView,
+    LogView,
+    StepView,
+    change_view,
+    event_view,
+    job_view,
+    log_view,
+    step_view,
+)
+from holdfast.service import Submission, give_answer
+
+Labels: TypeAlias = Annotated[dict[Name, Name], Meta(max_length=50)]
+Inputs: TypeAlias = dict[Name, Any]
+
+
+class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which jobs to list, newest first; every condition must hold."""
+
+    status: list[JobStatus] = []
+    flow: Name = ""
+    label: list[Annotated[str, Meta(max_length=400, pattern=r"^[^\x00-\x1f=]+=[^\x00-\x1f]*$")]] = []
+    """`key=value`"""
+    text: Name = ""
+    """found in the id, the names or the reason"""
+    archived: Literal["no", "yes", "all"] = "no"
+    before: Name = ""
+    """the last id of the page before"""
+    limit: Limit = 50
+
+
+class JobPage(Struct, frozen=True):
+    """Some of the jobs."""
+
+    jobs: list[JobView]
+    next: str | None
+    """what to give as `before` for the next page; null when there is none"""
+
+
+class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
+    """A job to be made of a flow of the project."""
+
+    flow: Annotated[str, Meta(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    """a name, `kit/flow`, or a path inside the project"""
+    inputs: Inputs = {}
+    name: Name = ""
+    labels: Labels = {}
+    priority: Annotated[int, Meta(ge=-1000000, le=1000000)] = 0
+    needs: Annotated[list[Name], Meta(max_length=100)] = []
+    needs_approval: bool = False
+
+
+class Reason(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why something is asked of a job."""
+
+    reason: Words = ""
+
+
+class StepName(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which step."""
+
+    step: Annotated[str, Meta(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class Answer(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a waiting step is given."""
+
+    values: Inputs = {}
+    step: Name = ""
+    """the step or the id of its question; may be left out when only one waits"""
+
+
+class LogQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of a job's live output."""
+
+    after: Annotated[int, Meta(ge=-1, le=2**53)] = -1
+    """a place that an earlier page gave as `next`; 0 for the beginning, -1 for the end of it"""
+
+
+class LogPage(Struct, frozen=True):
+    """A part of a job's live output."""
+
+    lines: list[LogView]
+    next: int | None
+    """where to go on; null at the end"""
+
+
+class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of a journal."""
+
+    after: Position = 0
+    limit: Limit = 200
+    branch: Name = ""
+    """the one that was begun last, if left out"""
+
+
+class EventPage(Struct, frozen=True):
+    """A part of a journal."""
+
+    events: list[EventView]
+    next: int | None
+    """what to give as `after` for the next page; null at the end"""
+
+
+class Attempt(Struct, frozen=True):
+    """One attempt of a step, as the journal has it."""
+
+    step: str
+    run_id: str
+    attempt: int
+    status: str
+    started: str | None
+    ended: str | None
+    error: str
+    result: Any
+
+
+class Output(Struct, frozen=True):
+    """What a job gave."""
+
+    outputs: Any
+
+
+# -- lists and new ones --------------------------------------------------------------------------------------------
+
+
+async def list_jobs(backend: Backend, call: Call[JobsQuery, None]) -> JobPage:
+    query = call.query
+    archived = {"no": False, "yes": True, "all": None}[query.archived]
+    labels = dict(one.split("=", 1) for one in query.label)
+    wanted = JobQuery(tuple(query.status), query.flow, labels, query.text, archived, query.before, query.limit)
+    found = await backend.service(call.who).browse(wanted)
+    return JobPage([*map(job_view, found)], found[-1].id if len(found) == query.limit else None)
+
+
+async def submit(backend: Backend, call: Call[Nothing, NewJob]) -> JobView:
+    new, queue = call.body, backend.queue
+    flow, inputs = await asyncio.to_thread(load_for_job, backend.project, new.flow, new.inputs)
+    submission = Submission(
+        flow.name,
+        queue.define(flow, backend.project),  # type: ignore[arg-type]  # a flow was found, so there is a project
+        inputs,
+        new.name,
+        new.labels,
+        new.priority,
+        tuple(use for use in queue.uses(flow) if use != f"flow:{flow.name}"),
+        tuple(new.needs),
+        new.needs_approval,
+    )
+    (job,) = await backend.service(call.who).submit(submission)
+    return job_view(job)
+
+
+# -- one job -------------------------------------------------------------------------------------------------------
+
+
+async def _job(backend: Backend, call: Call[Any, Any]) -> Job:
+    """The job that the path names; what people type, a beginning or an end of the id, will do."""
+    service = backend.service(call.who)
+    return await service.get(await service.resolve(call.path["job_id"]))
+
+
+async def show(backend: Backend, call: Call[Nothing, None]) -> JobView:
+    return job_view(await _job(backend, call))
+
+
+async def steps(backend: Backend, call: Call[Nothing, None]) -> list[StepView]:
+    return [*map(step_view, await backend.queue.runner.steps(await _job(backend, call)))]
+
+
+async def history(backend: Backend, call: Call[Nothing, None]) -> list[ChangeView]:
+    job = await _job(backend, call)
+    return [*map(change_view, await backend.service(call.who).history(job.id))]
+
+
+async def outputs(backend: Backend, call: Call[Nothing, None]) -> Output:
+    job = await _job(backend, call)
+    if job.outputs is None:
+        raise Refused(409, "no_outputs", f"job {job.id} is {job.status} and has no outputs; only a completed one has")
+    return Output(msgspec.json.decode(job.outputs))
+
+
+async def read_log(backend: Backend, call: Call[LogQuery, None]) -> LogPage:
+    path = backend.queue.logs.path((await _job(backend, call)).id)
+    if call.query.after < 0:
+        return LogPage([log_view(line) for line in await asyncio.to_thread(read_end, path)], None)
+    lines = await asyncio.to_thread(read_part, path, call.query.after)
+    return LogPage([log_view(line) for _, line in lines], lines[-1][0] if lines else None)
+
+
+async def events(backend: Backend, call: Call[EventsQuery, None]) -> EventPage:
+    return await read_events(backend.journal, (await _job(backend, call)).id, call.query)
+
+
+async def read_events(journal: JournalStore, run_id: str, query: EventsQuery) -> EventPage:
+    """A page of a journal; empty if nothing was written yet."""
+    if await journal.run(run_id) is None:
+        return EventPage([], None)
+    branch = query.branch or (await locate(journal, run_id)).branch
+    if branch not in [known.name for known in await journal.branches(run_id)]:
+        raise Refused(404, "unknown_branch", f"run {run_id} has no branch {branch!r}")
+    blobs = BlobReader(journal.blob)
+    upto = query.after + query.limit
+    rows = [row async for row in journal.read(run_id, branch=branch, after=query.after, upto=upto)]
+    shown = [event_view(await blobs.resolve_row(row)) for row in rows]
+    return EventPage(shown, rows[-1].seq if len(rows) == query.limit else None)
+
+
+_OPENING, _CLOSING = "step_started", {
+    "step_completed": "completed", "step_failed": "failed", "step_cancelled": "cancelled", "step_waiting": "waiting",
+}  # fmt: skip
+
+
+async def attempts(backend: Backend, call: Call[Nothing, None]) -> list[Attempt]:
+    job, journal = await _job(backend, call), backend.journal
+    if await journal.run(job.id) is None:
+        return []
+    blobs, branch = BlobReader(journal.blob), (await locate(journal, job.id)).branch
+    found: dict[tuple[str, str, int], dict[str, Any]] = {}
+    async for row in journal.read(job.id, branch=branch):
+        if row.type != _OPENING and row.type not in _CLOSING:
+            continue
+        told = msgspec.json.decode((await blobs.resolve_row(row)).payload)
+        key = (
+            row.run_id,
+            str(told.get("step") or told.get("name")),
+            int(told.get("execution", told.get("attempt", 1))),
+        )
+        known = found.setdefault(
+            key, {"status": "running", "started": None, "ended": None, "error": "", "result": None}
+        )
+        at = event_view(row).at.isoformat()
+        if row.type == _OPENING:
+            known.update(status="running", started=at, ended=None)
+        else:
+            known.update(status=_CLOSING[row.type], ended=at, error=told.get("error") or told.get("reason") or "")
+            known["result"] = told.get("result")
+    return [Attempt(step, run_id, number, **known) for (run_id, step, number), known in found.items()]
+
+
+# -- steering ------------------------------------------------------------------------------------------------------
+
+
+async def approve(backend: Backend, call: Call[Nothing, Nothing]) -> JobView:
+    return job_view(await backend.service(call.who).approve((await _job(backend, call)).id))
+
+
+async def pause(backend: Backend, call: Call[Nothing, Reason]) -> JobView:
+    return job_view(await backend.service(call.who).pause((await _job(backend, call)).id, call.body.reason))
+
+
+async def resume(backend: Backend, call: Call[Nothing, Nothing]) -> JobView:
+    return job_view(await backend.service(call.who).resume((await _job(backend, call)).id))
+
+
+async def cancel(backend: Backend, call: Call[Nothing, Reason]) -> JobView:
+    return job_view(await backend.service(call.who).cancel((await _job(backend, call)).id, call.body.reason))
+
+
+async def retry(backend: Backend, call: Call[Nothing, Nothing]) -> JobView:
+    return job_view(await backend.service(call.who).retry((await _job(backend, call)).id))
+
+
+async def rerun(backend: Backend, call: Call[Nothing, StepName]) -> JobView:
+    job = await _job(backend, call)
+    known = [step.path for step in await backend.queue.runner.steps(job)]
+    if call.body.step not in known:
+        raise Refused(404, "unknown_step", f"job {job.id} has no step {call.body.step!r}; it has: {', '.join(known)}")
+    return job_view(await backend.service(call.who).rerun(job.id, call.body.step))
+
+
+async def answer(backend: Backend, call: Call[Nothing, Answer]) -> JobView:
+    job = await _job(backend, call)
+    return job_view(await give_answer(backend.service(call.who), job.id, call.body.values, call.body.step))
+
+
+async def archive(backend: Backend, call: Call[Nothing, Nothing]) -> JobView:
+    job = await _job(backend, call)
+    await backend.service(call.who).archive(job.id)
+    return job_view(await backend.service(call.who).get(job.id))
+
+
+async def unarchive(backend: Backend, call: Call[Nothing, Nothing]) -> JobView:
+    job = await _job(backend, call)
+    await backend.service(call.who).unarchive(job.id)
+    return job_view(await backend.service(call.who).get(job.id))
+
+
+async def delete(backend: Backend, call: Call[Nothing, None]) -> None:
+    job = await _job(backend, call)
+    await backend.service(call.who).delete(job.id)
+    await backend.queue.runner.forget(job.id)
+    await asyncio.to_thread(backend.queue.logs.delete, job.id)
+
+
+# -- following -----------------------------------------------------------------------------------------------------
+
+
+class StreamQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where to begin."""
+
+    after: Annotated[str, Meta(max_length=200)] = ""
+    """an id, `start` for everything there is, or empty for a snapshot; the header Last-Event-ID goes first"""
+
+
+def position_of(call: Call[StreamQuery, None]) -> str:
+    """Where a client wants to go on."""
+    return call.request.headers.get("last-event-id", "") or call.query.after
+
+
+async def stream(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
+    job = await _job(backend, call)
+    return follow(
+        backend.feeds, f"job {job.id}", lambda: JobTail(backend.queue, backend.journal, job.id), position_of(call)
+    )
+
+
+async def stream_all(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
+    queue = backend.queue
+    return follow(backend.feeds, "jobs", lambda: ChangesTail(queue), position_of(call))
+
+
+JOB = "/api/v1/jobs/{job_id}"
+
+
+def _look(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Endpoint:
+    return Endpoint(
+        method="GET", path=path, role="read", handler=handler, summary=summary, group="jobs", answer=answer, **more
+    )
+
+
+def _do(name: str, handler: Any, summary: str, body: type[Struct] = Nothing) -> Endpoint:
+    return Endpoint(
+        method="POST", path=f"{JOB}/{name}", role="operate", handler=handler, summary=summary, group="jobs",
+        body=body, answer=JobView,
+    )  # fmt: skip
+
+
+ENDPOINTS = (
+    _look("/api/v1/jobs", list_jobs, "List jobs, newest first", JobPage, query=JobsQuery),
+    Endpoint(
+        method="POST", path="/api/v1/jobs", role="operate", handler=submit, summary="Submit a job", group="jobs",
+        body=NewJob, answer=JobView, status=201,
+    ),
+    _look("/api/v1/stream", stream_all, "Follow the statuses of all jobs", None, query=StreamQuery,
+          media="text/event-stream"),
+    _look(JOB, show, "Show a job", JobView),
+    Endpoint(
+        method="DELETE", path=JOB, role="admin", handler=delete, summary="Delete an ended job and all that is kept of it",
+        group="jobs", status=204,
+    ),
+    _look(f"{JOB}/steps", steps, "List a job's steps", list[StepView]),
+    _look(f"{JOB}/attempts", attempts, "List every attempt of its steps", list[Attempt]),
+    _look(f"{JOB}/history", history, "List every change of its status", list[ChangeView]),
+    _look(f"{JOB}/outputs", outputs, "Show what it gave", Output),
+    _look(f"{JOB}/log", read_log, "Read its live output", LogPage, query=LogQuery),
+    _look(f"{JOB}/events", events, "Read its journal", EventPage, query=EventsQuery),
+    _look(f"{JOB}/stream", stream, "Follow it", None, query=StreamQuery, media="text/event-stream"),
+    _do("approve", approve, "Let it into the queue"),
+    _do("pause", pause, "Start no more of its steps", Reason),
+    _do("resume", resume, "Go on with it"),
+    _do("cancel", cancel, "End it", Reason),
+    _do("retry", retry, "Take it up at the steps that failed"),
+    _do("rerun", rerun, "Run a step again, and what depends on it", StepName),
+    _do("answer", answer, "Give a waiting step what it waits for", Answer),
+    _do("archive", archive, "Put it out of sight"),
+    _do("unarchive", unarchive, "Bring it back into sight"),
+)  # fmt: skip

@@ -1,0 +1,224 @@
+"""The server itself over HTTP: health, metrics, settings, who calls, what is held, which agents there are."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+import holdfast
+from holdfast.errors import HoldfastError
+from holdfast.resources import Listed, SystemProcessTable, list_held
+from holdfast.server._backend import Backend
+from holdfast.server._endpoint import Call, Endpoint, Nothing
+from holdfast.server._metrics import by_label, family
+from holdfast.server._problems import Refused
+from holdfast.server._settings import Settings
+from holdfast.server._tokens import Identity, Role
+from holdfast.server._views import moment
+
+COOKIE = "holdfast_token"
+
+
+class Health(Struct, frozen=True):
+    """Whether the server lives, or can work."""
+
+    status: str
+    message: str = ""
+
+
+class Me(Struct, frozen=True):
+    """Who calls."""
+
+    name: str
+    role: Role
+
+
+class SignIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """A token, to be kept in a cookie that no script can read."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class HeldView(Struct, frozen=True):
+    """Something that a run holds."""
+
+    kind: str
+    name: str
+    run_id: str
+    """empty for what is kept warm"""
+    state: str = "held"
+    """`held`, `idle` (kept warm), `starting`, `orphaned` (its owner is dead), `elsewhere` (cannot be seen from here)"""
+    pid: int | None = None
+    memory: int | None = None
+    """bytes"""
+    since: Any = None
+
+
+class AgentView(Struct, frozen=True):
+    """An agent that steps can name."""
+
+    name: str
+    title: str
+    installed: bool
+    install: str
+    source: str
+
+
+class WorkerView(Struct, frozen=True):
+    """A process that serves the queue."""
+
+    id: str
+    pid: int
+    serving: bool
+    started: Any
+    held_until: Any
+
+
+class SettingsView(Struct, frozen=True):
+    """How the server is set up."""
+
+    version: str
+    project: str | None
+    has_queue: bool
+    limits: dict[str, Any]
+
+
+# -- health --------------------------------------------------------------------------------------------------------
+
+
+async def healthz(backend: Backend, call: Call[Nothing, None]) -> Health:
+    return Health("ok")
+
+
+async def readyz(backend: Backend, call: Call[Nothing, None]) -> Response:
+    """Ready means: the store can be read, and the server is not stopping."""
+    try:
+        if backend.feeds.closing.is_set():
+            raise Refused(503, "closing", "the server is stopping")
+        await backend.journal.runs(limit=1)
+        if backend.has_queue:
+            await backend.queue.jobs.last_change()
+    except (HoldfastError, Refused):
+        return Response(msgspec.json.encode(Health("unavailable")), 503, media_type="application/json")
+    return Response(msgspec.json.encode(Health("ok")), media_type="application/json")
+
+
+async def metrics(backend: Backend, call: Call[Nothing, None]) -> Response:
+    parts = [
+        family("holdfast_http_requests_total", "counter", "Calls that were answered.", backend.metrics.calls.items()),
+        family("holdfast_http_seconds_total", "counter", "Time spent on calls.", backend.metrics.seconds.items()),
+        family("holdfast_stream_clients", "gauge", "Streams that are open.", [((), backend.feeds.clients)]),
+        family("holdfast_stream_dropped_total", "counter", "Streams' clients that were dropped.",
+               backend.metrics.dropped.items()),
+        family("holdfast_runs", "gauge", "Root runs of this process.",
+               [((), sum(run.parent is None for run in backend.runtime.runs()))]),
+        family("holdfast_held", "gauge", "What runs of this process hold.",
+               by_label("kind", Counter(held.kind for held in backend.runtime.inventory()))),
+    ]  # fmt: skip
+    if backend.has_queue:
+        jobs = backend.queue.jobs
+        counts = {str(status): float(count) for status, count in (await jobs.count()).items()}
+        parts += [
+            family("holdfast_jobs", "gauge", "Jobs that have not ended.", by_label("status", counts)),
+            family("holdfast_workers", "gauge", "Workers that serve the queue.",
+                   [((), sum(worker.serving for worker in await jobs.workers()))]),
+        ]  # fmt: skip
+    return Response("".join(parts), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+# -- who calls -----------------------------------------------------------------------------------------------------
+
+
+async def me(backend: Backend, call: Call[Nothing, None]) -> Me:
+    assert call.who is not None
+    return Me(call.who.name, call.who.role)
+
+
+async def sign_in(backend: Backend, call: Call[Nothing, SignIn]) -> Response:
+    who: Identity | None = backend.tokens.check(call.body.token, now_us=backend.now_us())
+    if who is None:
+        raise Refused(401, "wrong_token", "this token is not known here, was revoked, or has run out")
+    response = Response(msgspec.json.encode(Me(who.name, who.role)), media_type="application/json")
+    response.set_cookie(
+        COOKIE, call.body.token, path=call.request.scope.get("root_path", "") or "/", httponly=True, samesite="strict",
+        secure=call.request.url.scheme == "https",
+    )  # fmt: skip
+    return response
+
+
+async def sign_out(backend: Backend, call: Call[Nothing, None]) -> Response:
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, path=call.request.scope.get("root_path", "") or "/")
+    return response
+
+
+# -- what there is -------------------------------------------------------------------------------------------------
+
+
+async def settings(backend: Backend, call: Call[Nothing, None]) -> SettingsView:
+    limits = {name: getattr(backend.settings, name) for name in Settings.__struct_fields__}
+    project = None if backend.project is None else backend.project.name
+    return SettingsView(holdfast.__version__, project, backend.has_queue, limits)
+
+
+async def resources(backend: Backend, call: Call[Nothing, None]) -> list[HeldView]:
+    held = [HeldView(one.kind, one.name, one.run_id) for one in backend.runtime.inventory()]
+    if backend.ledger is None:
+        return held
+    listed = await list_held(backend.ledger, SystemProcessTable())
+    return [*held, *(_held_elsewhere(one) for one in listed)]
+
+
+def _held_elsewhere(one: Listed) -> HeldView:
+    """What the ledger has: of every process that shares the store."""
+    row = one.row
+    pid = row.leader.pid if row.leader is not None else None
+    return HeldView(row.kind, row.name, ", ".join(row.runs), one.state, pid, one.memory_bytes, moment(row.since_us))
+
+
+async def agents(backend: Backend, call: Call[Nothing, None]) -> list[AgentView]:
+    try:
+        acp: Any = importlib.import_module("holdfast.acp")
+    except ImportError:
+        return []
+    home = None if backend.project is None else backend.project / ".holdfast"
+    known = acp.known_agents(home)
+    return [AgentView(name, one.title, one.is_installed, one.install, one.source) for name, one in known.items()]
+
+
+async def workers(backend: Backend, call: Call[Nothing, None]) -> list[WorkerView]:
+    return [
+        WorkerView(one.id, one.owner.process.pid, one.serving, moment(one.started_us), moment(one.held_until_us))
+        for one in await backend.queue.jobs.workers()
+    ]
+
+
+def _look(path: str, handler: Any, summary: str, answer: Any, role: Role | None = "read", **more: Any) -> Endpoint:
+    return Endpoint(
+        method="GET", path=path, role=role, handler=handler, summary=summary, group="server", answer=answer, **more
+    )
+
+
+ENDPOINTS = (
+    _look("/healthz", healthz, "Say that the server lives", Health, None),
+    _look("/readyz", readyz, "Say whether it can work", Health, None),
+    _look("/metrics", metrics, "Counts for Prometheus", None, media="text/plain"),
+    _look("/api/v1/me", me, "Show who calls", Me),
+    Endpoint(
+        method="POST", path="/api/v1/session", role=None, handler=sign_in, group="server", body=SignIn, answer=Me,
+        summary="Keep a token in a cookie",
+    ),
+    Endpoint(
+        method="DELETE", path="/api/v1/session", role=None, handler=sign_out, group="server", status=204,
+        summary="Forget the cookie",
+    ),
+    _look("/api/v1/settings", settings, "Show how the server is set up", SettingsView),
+    _look("/api/v1/resources", resources, "List what runs hold now", list[HeldView]),
+    _look("/api/v1/agents", agents, "List the agents that steps can name", list[AgentView]),
+    _look("/api/v1/workers", workers, "List who serves the queue", list[WorkerView]),
+)  # fmt: skip

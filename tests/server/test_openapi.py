@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from tests.server.site import Site
+
+from holdfast.server import ENDPOINTS, describe_api
+
+API = describe_api(ENDPOINTS)
+
+
+def walk(value: Any) -> list[dict[str, Any]]:
+    found = [value] if isinstance(value, dict) else []
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        found += walk(part)
+    return found
+
+
+def test_every_route_is_described_and_every_description_is_a_route() -> None:
+    described = {(method.upper(), path) for path, methods in API["paths"].items() for method in methods}
+    assert described == {(one.method, one.path) for one in ENDPOINTS}
+    ids = [operation["operationId"] for methods in API["paths"].values() for operation in methods.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_reference_leads_somewhere_and_every_schema_is_one() -> None:
+    schemas = API["components"]["schemas"]
+    references = {one["$ref"] for one in walk(API) if "$ref" in one}
+    assert references <= {f"#/components/schemas/{name}" for name in schemas}
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+
+
+def test_path_parameters_are_described() -> None:
+    for path, methods in API["paths"].items():
+        for operation in methods.values():
+            named = {one["name"] for one in operation["parameters"] if one["in"] == "path"}
+            assert named == set(re.findall(r"{(\w+)}", path))
+
+
+async def test_the_description_and_its_page_are_served_and_need_nothing_from_elsewhere(site: Site) -> None:
+    client = await site.client(None)
+    assert (await client.get("/openapi.json")).json() == json.loads(json.dumps(API))
+    page = (await client.get("/docs")).text
+    assert all(f"{one.method} {one.path}" in page for one in ENDPOINTS)
+    assert "<script" not in page
+    assert re.findall(r"(?:src|href)=\"(?!/)", page) == []
+
+
+async def test_metrics_are_in_the_format_of_prometheus(site: Site) -> None:
+    await site.settled(await site.submit("gate"))
+    client = await site.client("read")
+    await client.get("/nowhere")
+    text = (await client.get("/metrics")).text
+    sample = re.compile(r'[a-z_]+(\{[a-z]+="(?:[^"\\\n]|\\.)*"(,[a-z]+="(?:[^"\\\n]|\\.)*")*\})? [0-9.e+-]+')
+    lines = text.splitlines()
+    assert [line for line in lines if not line.startswith("# ") and not sample.fullmatch(line)] == []
+    assert 'holdfast_jobs{status="waiting"} 1' in lines
+    assert 'holdfast_http_requests_total{method="POST",route="/api/v1/jobs",status="201"} 1' in lines
+    assert 'holdfast_http_requests_total{method="any",route="other",status="404"} 1' in lines
+    families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(families) == len(set(families))
+
+
+async def test_the_server_says_how_it_is(site: Site) -> None:
+    client = await site.client("read")
+    assert (await client.get("/readyz")).json()["status"] == "ok"
+    assert (await client.get("/api/v1/settings")).json()["limits"]["max_body"] == 1024 * 1024
+    (worker,) = (await client.get("/api/v1/workers")).json()
+    assert worker["serving"] is True
+    assert (await client.get("/api/v1/resources")).json() == []
+    site.app.close()
+    assert (await client.get("/readyz")).status_code == 503

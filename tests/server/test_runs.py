@@ -1,0 +1,152 @@
+"""Runs of this process, followed in an app of the user's own; checkpoints listed, compared, forked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import httpx2
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+from tests.server.site import Site, frames
+
+from holdfast import CheckpointConfig, Flow, Runtime, listen, start
+from holdfast.events import LLMStreamChunkEvent
+from holdfast.server import Tokens, create_app
+from holdfast.stores import SqliteStore
+
+
+class Steps(Flow[dict[str, object]]):
+    """Two steps; the second waits until it may go on."""
+
+    gate: asyncio.Event
+
+    @start()
+    async def one(self) -> str:
+        self.state["n"] = 1
+        return "first"
+
+    @listen(one)
+    async def two(self, given: str) -> str:
+        await self.gate.wait()
+        self.state["n"] = 2
+        return f"{given} second"
+
+
+class Mounted:
+    """The API inside a user's app."""
+
+    def __init__(self, client: httpx2.AsyncClient, runtime: Runtime, store: SqliteStore) -> None:
+        self.client, self.runtime, self.store = client, runtime, store
+
+
+@pytest.fixture
+async def mounted(tmp_path: Path) -> AsyncIterator[Mounted]:
+    tokens = Tokens(tmp_path / "tokens.json")
+    token = tokens.make("me", "operate", now_us=0)
+    async with SqliteStore(tmp_path / "own.db") as store, Runtime(store=store, grace=2.0) as runtime:
+        app = create_app(runtime, tokens=tokens)
+
+        async def hello(request: object) -> PlainTextResponse:
+            return PlainTextResponse("mine")
+
+        outer = Starlette(routes=[Route("/mine", hello), Mount("/holdfast", app)])
+        config = uvicorn.Config(outer, port=0, log_config=None, ws="none", lifespan="off", http="h11")
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server._serve())
+        while not server.started:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20, verify=False
+        ) as client:
+            yield Mounted(client, runtime, store)
+        app.close()
+        server.should_exit = True
+        await serving
+
+
+async def test_a_run_is_followed_in_an_app_of_ones_own(mounted: Mounted) -> None:
+    assert (await mounted.client.get("/mine")).text == "mine"
+    assert (await mounted.client.get("/holdfast/healthz")).status_code == 200
+    assert (await mounted.client.get("/holdfast/api/v1/jobs")).json()["error"] == "no_queue"
+
+    goes_on = asyncio.Event()
+
+    async def body(run: object) -> str:
+        await goes_on.wait()
+        mounted.runtime.event_bus.emit(None, LLMStreamChunkEvent(call_id="c", chunk="hel"))
+        mounted.runtime.event_bus.emit(None, LLMStreamChunkEvent(call_id="c", chunk="lo"))
+        return "done"
+
+    run = mounted.runtime.start(body, name="talk")
+    (listed,) = (await mounted.client.get("/holdfast/api/v1/runs")).json()
+    assert (listed["id"], listed["name"], listed["is_live"]) == (run.id, "talk", True)
+    async with (
+        asyncio.timeout(20),
+        mounted.client.stream("GET", f"/holdfast/api/v1/runs/{run.id}/stream") as response,
+        aclosing(frames(response)) as told,
+    ):
+        assert (await anext(told)).event == "snapshot"
+        goes_on.set()
+        rest = [frame async for frame in told]
+    texts = [frame.data["data"]["chunk"] for frame in rest if frame.data.get("channel") == "text"]
+    assert texts == ["hel", "lo"]
+    assert (rest[-1].event, rest[-1].data) == ("end", {"status": "completed"})
+    assert await run == "done"
+
+
+async def test_checkpoints_of_a_flow_are_listed_shown_compared_and_forked(mounted: Mounted) -> None:
+    flow = Steps(checkpoint=CheckpointConfig(mounted.store))
+    flow.gate = asyncio.Event()
+    flow.gate.set()
+    assert await flow.akickoff() == "first second"
+    api = "/holdfast/api/v1"
+
+    (run,) = (await mounted.client.get(f"{api}/runs")).json()
+    found = (await mounted.client.get(f"{api}/checkpoints", params={"run": run["id"]})).json()
+    last, first = found[0], found[-1]
+    shown = (await mounted.client.get(f"{api}/checkpoints/{last['id']}")).json()
+    assert shown["state"]["n"] == 2
+    assert {step["step"]: step["status"] for step in shown["steps"]}["one#1"] == "completed"
+    diff = (await mounted.client.get(f"{api}/checkpoints/diff", params={"a": first["id"], "b": last["id"]})).json()
+    assert {change["path"]: (change["before"], change["after"]) for change in diff["state"]}["$.n"] == (1, 2)
+    forked = await mounted.client.post(
+        f"{api}/checkpoints/{first['id']}/fork", json={"branch": "other", "state": {"n": 7}}
+    )
+    assert (forked.status_code, forked.json()["branch"]) == (201, "other")
+    again = await mounted.client.post(f"{api}/checkpoints/{first['id']}/fork", json={"branch": "other"})
+    assert again.status_code == 409
+    state = (await mounted.client.get(f"{api}/checkpoints/{forked.json()['id']}")).json()["state"]
+    assert state["n"] == 7
+    resumed = await mounted.client.post(f"{api}/checkpoints/{forked.json()['id']}/resume", json={})
+    assert (resumed.status_code, resumed.json()["error"]) == (409, "not_a_job")
+    events = (await mounted.client.get(f"{api}/runs/{run['id']}/events", params={"branch": "main"})).json()["events"]
+    assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
+    assert (await mounted.client.get(f"{api}/runs/{run['id']}/events", params={"branch": "x"})).status_code == 404
+    async with (
+        asyncio.timeout(20),
+        mounted.client.stream("GET", f"{api}/runs/{run['id']}/stream?after=start") as response,
+        aclosing(frames(response)) as told,
+    ):
+        rows = [
+            await anext(told) for _ in range(first["position"] + 1)
+        ]  # a forked run may go on: its stream stays open
+    assert [row.data["seq"] for row in rows] == [*range(1, len(rows) + 1)]
+    assert rows[-1].data["type"] == "checkpoint_forked"
+
+
+async def test_a_job_is_resumed_from_its_checkpoint(site: Site) -> None:
+    await site.settled(job_id := await site.submit("gate"))
+    client = await site.client("operate")
+    (checkpoint,) = (await client.get("/api/v1/checkpoints", params={"run": job_id})).json()
+    await client.post(f"/api/v1/jobs/{job_id}/pause", json={})
+    resumed = await client.post(f"/api/v1/checkpoints/{checkpoint['id']}/resume", json={})
+    assert (resumed.status_code, resumed.json()["id"]) == (200, job_id)
+    assert (await site.settled(job_id)).status == "waiting"
