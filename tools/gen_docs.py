@@ -25,6 +25,8 @@ from holdfast.flowfiles._kinds import KINDS
 from holdfast.flowfiles._shapes import ByForm, Key, Record
 from holdfast.ports import JOB_MEANINGS, JOB_TRANSITIONS, JobStatus
 from holdfast.runs import MEANINGS, TRANSITIONS
+from holdfast.server import ENDPOINTS, describe_api
+from holdfast.server._endpoint import Endpoint
 from holdfast.service import OPERATIONS, UNBEGUN, How
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -363,12 +365,47 @@ def _file_limits() -> str:
     )
 
 
+def http_page() -> str:
+    """Every call of the HTTP API, from its route table."""
+    description = describe_api(ENDPOINTS)
+    parts = [
+        NOTE,
+        "# HTTP API",
+        "What `holdfast serve` answers. The role is the least that a token needs. `/openapi.json` has every shape; a call that is "
+        'refused is answered with `{"error": code, "message": text}`.',
+    ]
+    for group in dict.fromkeys(one.group for one in ENDPOINTS):
+        head = ("call", "role", "takes", "gives", "what it does")
+        rows = [_call_row(one, description) for one in ENDPOINTS if one.group == group]
+        parts += [f"## {group}", table(head, rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _call_row(one: Endpoint, description: dict[str, Any]) -> Iterator[str]:
+    operation = description["paths"][one.path][one.method.lower()]
+    yield f"`{one.method} {one.path}`"
+    yield one.role or "everybody"
+    takes = [parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "query"]
+    takes += [field.encode_name for field in msgspec.structs.fields(one.body)] if one.body is not None else []
+    yield ", ".join(f"`{name}`" for name in takes)
+    yield _gives(one)
+    yield one.summary
+
+
+def _gives(one: Endpoint) -> str:
+    if one.answer is None:
+        return "" if one.status == 204 else one.media
+    listed = getattr(one.answer, "__args__", ())
+    return f"list of `{listed[0].__name__}`" if listed else f"`{one.answer.__name__}`"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/job-statuses.md": job_statuses_page,
     "docs/reference/run-statuses.md": statuses_page,
     "docs/reference/performance.md": performance_page,
     "docs/reference/events.md": events_page,
     "docs/reference/cli.md": cli_page,
+    "docs/reference/http-api.md": http_page,
     "docs/reference/flow-files.md": flow_files_page,
 }
 
