@@ -32,6 +32,7 @@ MATRIX: dict[str, Role | None] = {
     "GET /api/v1/jobs/{job_id}": READ,
     "GET /api/v1/jobs/{job_id}/attempts": READ,
     "GET /api/v1/jobs/{job_id}/events": READ,
+    "GET /api/v1/jobs/{job_id}/graph": READ,
     "GET /api/v1/jobs/{job_id}/history": READ,
     "GET /api/v1/jobs/{job_id}/log": READ,
     "GET /api/v1/jobs/{job_id}/outputs": READ,

@@ -33,6 +33,16 @@ async def test_a_job_is_submitted_run_and_looked_at(site: Site) -> None:
     assert (more["events"][-1]["type"], more["next"]) == ("run_completed", None)
 
 
+async def test_a_job_keeps_the_graph_it_was_submitted_with(site: Site) -> None:
+    await site.settled(job_id := await site.submit("gate"))
+    (site.project.folder / "flows" / "gate.flow.yaml").unlink()
+    client = await site.client("read")
+    graph = (await client.get(f"/api/v1/jobs/{job_id}/graph")).json()
+    assert [node["name"] for node in graph["nodes"]] == ["review"]
+    picture = await client.get(f"/api/v1/jobs/{job_id}/graph", params={"format": "svg"})
+    assert "review" in picture.text
+
+
 async def test_jobs_are_listed_by_condition_and_page_by_page(site: Site) -> None:
     ids = [await site.submit("hello", who=str(number)) for number in range(3)]
     waiting = await site.submit("gate")

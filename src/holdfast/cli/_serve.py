@@ -94,11 +94,10 @@ async def _serve(project: Project, binding: Binding, settings: Settings, worker:
 
 def app_of(project: Project, settings: Settings, worker: Worker | None, ledger: Ledger) -> App:
     """The API of a project."""
-    from holdfast.jobs import define, uses_of
     from holdfast.server import Queue, create_app
 
     queue = Queue(
-        jobs=project.jobs, runner=project.runner, logs=project.logs, define=define, uses=uses_of,
+        jobs=project.jobs, runner=project.runner, logs=project.logs,
         wake=worker.wake if worker is not None else lambda: None,
     )  # fmt: skip
     return create_app(

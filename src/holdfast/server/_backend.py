@@ -8,7 +8,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.clock import Clock
-from holdfast.flowfiles import FlowFile
 from holdfast.ports import JobRunner, JobStore, JournalStore, Ledger
 from holdfast.runtime import Runtime
 from holdfast.server._feeds import Feeds
@@ -26,10 +25,6 @@ class Queue(Struct, frozen=True, kw_only=True):
     runner: JobRunner
     """tells of steps, and forgets; it need not be the one that runs jobs"""
     logs: LogFolder
-    define: Callable[[FlowFile, Path], bytes]
-    """what is stored of a flow, for the runner"""
-    uses: Callable[[FlowFile], tuple[str, ...]] = lambda flow: ()
-    """what a job of a flow takes a place of"""
     wake: Callable[[], None] = lambda: None
     """tells the worker of this process, if there is one, that something was stored"""
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import msgspec
 from msgspec import UNSET, Meta, Struct
 from starlette.responses import Response
 
-from holdfast.flowfiles import FlowFile, Variable, check_flow, check_tools, load_flow, to_graph
-from holdfast.graph import to_mermaid, to_svg
+from holdfast.flowfiles import Variable, check_flow, check_tools, load_flow
 from holdfast.server._backend import Backend
+from holdfast.server._drawing import GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Nothing
 from holdfast.server._flow_files import flow_file, list_flows, read_text, reference_of
 from holdfast.server._problems import FindingView, Refused, finding_view
@@ -31,7 +30,7 @@ class GraphQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """Which flow, drawn how."""
 
     flow: Reference
-    format: Literal["json", "svg", "mermaid"] = "json"
+    format: GraphFormat = "json"
 
 
 class FlowEntry(Struct, frozen=True):
@@ -125,16 +124,6 @@ async def graph(backend: Backend, call: Call[GraphQuery, None]) -> Response:
 
 def _graph(project: Path, query: GraphQuery) -> Response:
     return drawn(load_flow(flow_file(project, query.flow), project), query.format)
-
-
-def drawn(flow: FlowFile, how: Literal["json", "svg", "mermaid"]) -> Response:
-    """A flow's graph as an answer."""
-    made = to_graph(flow)
-    if how == "json":
-        return Response(msgspec.json.encode(made), media_type="application/json")
-    if how == "mermaid":
-        return Response(to_mermaid(made), media_type="text/plain; charset=utf-8")
-    return Response(to_svg(made), media_type="image/svg+xml")
 
 
 async def check(backend: Backend, call: Call[FlowQuery, None]) -> Checked:

@@ -7,11 +7,15 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
+from starlette.responses import Response
 
 from holdfast.checkpoints import locate
 from holdfast.checkpoints._blobs import BlobReader
+from holdfast.jobs import define, uses_of
+from holdfast.jobs._definition import read_definition
 from holdfast.ports import Job, JobQuery, JobStatus, JournalStore
 from holdfast.server._backend import Backend
+from holdfast.server._drawing import GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Position, Words
 from holdfast.server._flow_files import load_for_job
 from holdfast.server._job_tail import ChangesTail, JobTail
@@ -92,6 +96,12 @@ class Answer(Struct, frozen=True, forbid_unknown_fields=True):
     """the step or the id of its question; may be left out when only one waits"""
 
 
+class FormatQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """How to draw."""
+
+    format: GraphFormat = "json"
+
+
 class LogQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of a job's live output."""
 
@@ -156,16 +166,16 @@ async def list_jobs(backend: Backend, call: Call[JobsQuery, None]) -> JobPage:
 
 
 async def submit(backend: Backend, call: Call[Nothing, NewJob]) -> JobView:
-    new, queue = call.body, backend.queue
+    new = call.body
     flow, inputs = await asyncio.to_thread(load_for_job, backend.project, new.flow, new.inputs)
     submission = Submission(
         flow.name,
-        queue.define(flow, backend.project),  # type: ignore[arg-type]  # a flow was found, so there is a project
+        define(flow, backend.project or ""),
         inputs,
         new.name,
         new.labels,
         new.priority,
-        tuple(use for use in queue.uses(flow) if use != f"flow:{flow.name}"),
+        tuple(use for use in uses_of(flow) if use != f"flow:{flow.name}"),
         tuple(new.needs),
         new.needs_approval,
     )
@@ -200,6 +210,12 @@ async def outputs(backend: Backend, call: Call[Nothing, None]) -> Output:
     if job.outputs is None:
         raise Refused(409, "no_outputs", f"job {job.id} is {job.status} and has no outputs; only a completed one has")
     return Output(msgspec.json.decode(job.outputs))
+
+
+async def graph(backend: Backend, call: Call[FormatQuery, None]) -> Response:
+    """The flow as it was when the job was submitted, whatever became of the file."""
+    job = await _job(backend, call)
+    return await asyncio.to_thread(lambda: drawn(read_definition(job.definition).flow, call.query.format))
 
 
 async def read_log(backend: Backend, call: Call[LogQuery, None]) -> LogPage:
@@ -375,6 +391,7 @@ ENDPOINTS = (
     _look(f"{JOB}/attempts", attempts, "List every attempt of its steps", list[Attempt]),
     _look(f"{JOB}/history", history, "List every change of its status", list[ChangeView]),
     _look(f"{JOB}/outputs", outputs, "Show what it gave", Output),
+    _look(f"{JOB}/graph", graph, "Draw its flow", None, query=FormatQuery),
     _look(f"{JOB}/log", read_log, "Read its live output", LogPage, query=LogQuery),
     _look(f"{JOB}/events", events, "Read its journal", EventPage, query=EventsQuery),
     _look(f"{JOB}/stream", stream, "Follow it", None, query=StreamQuery, media="text/event-stream"),
