@@ -57,7 +57,7 @@ async def _serve(folder: Path, made: Future[Target], over: threading.Event) -> N
         marks = [mark.id for mark in await site.project.store.marks()]
         known = {"job_id": jobs, "run_id": jobs, "run": jobs, "before": jobs, "checkpoint_id": [*marks, *jobs], "a": marks,
                  "b": marks, "flow": ["hello", "gate", "broken"], "step": ["greet", "review"],
-                 "token": [site.tokens["read"]], "after": ["start", "1.0.1.0"]}  # fmt: skip
+                 "token": [site.tokens["read"]], "after": ["start", "1.0.1.0.0"]}  # fmt: skip
         made.set_result(Target(site.url, site.tokens["admin"], known))
         await asyncio.to_thread(over.wait)
 

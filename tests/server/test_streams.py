@@ -81,13 +81,43 @@ async def test_a_client_that_comes_back_while_the_job_runs_misses_nothing(site: 
 async def test_a_position_that_is_gone_is_answered_with_one_resync(site: Site) -> None:
     job_id = await site.submit("hello")
     await site.settled(job_id)
-    for gone in ("9999.0.9999.9", "1.7.3.0", "0.0.0.999999", "nonsense", "-1.0.0.0", "1.2.3", "x" * 5000):
+    for gone in ("9.0.9999.9.0", "1.7.3.0.0", "0.0.0.999999.0", "nonsense", "-1.0.0.0.0", "1.2.3", "x" * 5000):
         told = await everything(site, job_id, last=gone)
         assert [frame.event for frame in told] == ["resync", "end"], gone
         assert told[0].data["job"]["status"] == "completed"
         assert [step["status"] for step in told[0].data["steps"]] == ["completed"]
         assert "greeting world\n" in [line["text"] for line in told[0].data["log"]]
         assert await everything(site, job_id, last=told[0].id) == [told[1]]
+
+
+BOTH = """
+name: both
+steps:
+  ask: {executor: external, prompt: well?, outputs: {said: {type: str}}}
+  wait:
+    run: until [ -e "$HOLDFAST_PROJECT_DIR/open" ]; do sleep 0.02; done
+"""
+
+
+async def test_what_a_step_asks_for_is_told_while_others_still_work(site: Site) -> None:
+    (site.project.folder / "both.flow.yaml").write_text(BOTH)
+    job_id = await site.submit("both")
+    async with following(site, f"/api/v1/jobs/{job_id}/stream?after=start") as told:
+        asked = await until(told, "asks")
+    assert [ask["step"] for ask in asked.data] == ["ask"]
+    assert (await site.project.service.get(job_id)).status == "running"
+    async with following(site, f"/api/v1/jobs/{job_id}/stream", last=f"{asked.id.rpartition('.')[0]}.0") as told:
+        assert (await until(told, "asks")).data == asked.data
+    client = await site.client("operate")
+    await client.post(f"/api/v1/jobs/{job_id}/answer", json={"values": {"said": "yes"}})
+    (site.project.folder / "open").touch()
+    assert (await everything(site, job_id, last=asked.id))[-1].data["status"] == "completed"
+
+
+async def until(told: AsyncIterator[Frame], event: str) -> Frame:
+    while (frame := await anext(told)).event != event:
+        pass
+    return frame
 
 
 async def test_the_statuses_of_all_jobs_can_be_followed(site: Site) -> None:

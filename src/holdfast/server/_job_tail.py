@@ -1,4 +1,4 @@
-"""What happens to one job, out of three sources: its changes of status, its journal, its live output.
+"""What happens to one job, out of four sources: its changes of status, its journal, its live output, what it asks for.
 
 A position names a place in each of them, so any server that has the project can go on from it, also one that was started
 since.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.checkpoints import locate
-from holdfast.ports import JournalStore, Row
+from holdfast.ports import Job, JournalStore, Row, StepInfo
 from holdfast.server._backend import Queue
 from holdfast.server._feeds import Entry, Gone
 from holdfast.server._logfile import read_end, read_part, size_of
@@ -24,6 +25,7 @@ from holdfast.server._views import (
     JobView,
     LogView,
     StepView,
+    ask_view,
     change_view,
     event_view,
     job_view,
@@ -48,15 +50,17 @@ class Place(Struct, frozen=True):
     """which branch of the journal, in the order they were begun"""
     row: int = 0
     log: int = 0
+    asks: int = 0
+    """a checksum of the questions it has seen: they are no list that grows"""
 
     def __str__(self) -> str:
-        return f"{self.change}.{self.branch}.{self.row}.{self.log}"
+        return f"{self.change}.{self.branch}.{self.row}.{self.log}.{self.asks}"
 
     @classmethod
     def read(cls, text: str) -> Place:
         """Raises Gone for what is no place."""
         parts = text.split(".")
-        if len(parts) != 4 or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
+        if len(parts) != 5 or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
             raise Gone
         return cls(*map(int, parts))
 
@@ -79,6 +83,7 @@ class JobTail:
         self._log = queue.logs.path(job_id)
         self._stamp: tuple[int, int] | None = None
         self._looks = 0
+        self._listed: tuple[tuple[int, int], list[StepInfo]] | None = None
 
     async def may_have_grown(self) -> bool:
         stamp, self._looks = (await self._queue.jobs.stamp(), size_of(self._log)), self._looks + 1
@@ -94,17 +99,27 @@ class JobTail:
         return msgspec.json.encode({"status": job.status, "reason": job.reason}) if job.status.is_terminal else None
 
     async def now(self) -> str:
+        return str(replace(await self._now(), asks=_sum(await self._queue.jobs.job(self._job_id))))
+
+    async def _now(self) -> Place:
         changes = await self._service.history(self._job_id)
         branch, head = await self._branch()
-        return str(Place(changes[-1].seq if changes else 0, branch[0], head, size_of(self._log)))
+        return Place(changes[-1].seq if changes else 0, branch[0], head, size_of(self._log))
 
     async def snapshot(self, event: str) -> Entry:
-        where = await self.now()  # first: what happens meanwhile is told again rather than not at all
+        where = await self._now()  # first: what happens meanwhile is told again rather than not at all
         job = await self._service.get(self._job_id)
-        steps = await self._queue.runner.steps(job)
-        lines = await asyncio.to_thread(read_end, self._log)
+        where = replace(where, asks=_sum(job))
+        steps = await self._steps(job, where)
+        lines = await asyncio.to_thread(read_end, self._log, where.log)
         shown = JobSnapshot(job_view(job), [*map(step_view, steps)], [*map(log_view, lines)])
-        return Entry(where, event, msgspec.json.encode(shown))
+        return Entry(str(where), event, msgspec.json.encode(shown))
+
+    async def _steps(self, job: Job, where: Place) -> list[StepInfo]:
+        """The steps of a job; for a crowd that comes at once the journal is read once."""
+        if self._listed is None or self._listed[0] != (where.branch, where.row):
+            self._listed = (where.branch, where.row), await self._queue.runner.steps(job)
+        return self._listed[1]
 
     async def read(self, after: str, upto: str | None = None) -> list[Entry]:
         branch, head = await self._branch()
@@ -120,7 +135,16 @@ class JobTail:
             await self._lines(place.log, end),
             key=lambda one: one[0],
         )
-        return _entries(replace(place, branch=branch[0]), told)
+        entries = _entries(replace(place, branch=branch[0]), told)
+        return [*entries, *await self._asks(Place.read(entries[-1].id) if entries else place)]
+
+    async def _asks(self, place: Place) -> list[Entry]:
+        """What the job asks for, if it is something else than before. A job that has ended asks for nothing."""
+        job = await self._queue.jobs.job(self._job_id)
+        if job is None or job.status.is_terminal or _sum(job) == place.asks:
+            return []
+        asks = [ask_view(ask) for ask in job.asks]
+        return [Entry(str(replace(place, asks=_sum(job))), "asks", msgspec.json.encode(asks))]
 
     async def _branch(self) -> tuple[tuple[int, str], int]:
         """The branch that the job goes on with, by number and name, and its head."""
@@ -166,6 +190,10 @@ def _entries(place: Place, told: Iterable[Told]) -> list[Entry]:
         place = replace(place, **leads)
         entries.append(Entry(str(place), event, msgspec.json.encode(shown)))
     return entries
+
+
+def _sum(job: Job | None) -> int:
+    return zlib.crc32(msgspec.json.encode(job.asks)) if job is not None and job.asks else 0
 
 
 def _small(row: Row) -> Row:

@@ -44,8 +44,8 @@ def read_part(path: Path, start: int, end: int | None = None) -> list[tuple[int,
     return found
 
 
-def read_end(path: Path, length: int = PART) -> list[LogLine]:
-    """The last lines, of so many bytes."""
-    start = max(size_of(path) - length, 0)
-    lines = read_part(path, start)
+def read_end(path: Path, end: int) -> list[LogLine]:
+    """The last lines before a place, a bounded part."""
+    start = max(end - PART, 0)
+    lines = read_part(path, start, end)
     return [line for _, line in (lines[1:] if start else lines)]  # the first may be half of one

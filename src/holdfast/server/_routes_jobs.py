@@ -19,7 +19,7 @@ from holdfast.server._drawing import GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Position, Words
 from holdfast.server._flow_files import load_for_job
 from holdfast.server._job_tail import ChangesTail, JobTail
-from holdfast.server._logfile import read_end, read_part
+from holdfast.server._logfile import read_end, read_part, size_of
 from holdfast.server._problems import Refused
 from holdfast.server._stream import EventStream, follow
 from holdfast.server._views import (
@@ -221,9 +221,10 @@ async def graph(backend: Backend, call: Call[FormatQuery, None]) -> Response:
 async def read_log(backend: Backend, call: Call[LogQuery, None]) -> LogPage:
     path = backend.queue.logs.path((await _job(backend, call)).id)
     if call.query.after < 0:
-        return LogPage([log_view(line) for line in await asyncio.to_thread(read_end, path)], None)
-    lines = await asyncio.to_thread(read_part, path, call.query.after)
-    return LogPage([log_view(line) for _, line in lines], lines[-1][0] if lines else None)
+        lines = await asyncio.to_thread(read_end, path, size_of(path))
+        return LogPage([log_view(line) for line in lines], None)
+    part = await asyncio.to_thread(read_part, path, call.query.after)
+    return LogPage([log_view(line) for _, line in part], part[-1][0] if part else None)
 
 
 async def events(backend: Backend, call: Call[EventsQuery, None]) -> EventPage:
