@@ -46,6 +46,4 @@ def read_part(path: Path, start: int, end: int | None = None) -> list[tuple[int,
 
 def read_end(path: Path, end: int) -> list[LogLine]:
     """The last lines before a place, a bounded part."""
-    start = max(end - PART, 0)
-    lines = read_part(path, start, end)
-    return [line for _, line in (lines[1:] if start else lines)]  # the first may be half of one
+    return [line for _, line in read_part(path, max(end - PART, 0), end)]  # half of a line is none, and left out
