@@ -22,7 +22,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 $(STAMP): FORCE
 endif
 
-.PHONY: help setup demo test test-agents check format bench docs lock clean FORCE
+.PHONY: help setup demo test test-agents check format bench docs lock web clean FORCE
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench: $(STAMP) ## Measure Holdfast beside its peers (ROWS=emit,import picks row
 
 docs: $(STAMP) ## Regenerate the generated reference pages
 	@$(PY) tools/gen_docs.py
+
+web: ## Build the web page that the package serves (needs npm)
+	@cd web && npm ci --no-audit --no-fund --loglevel=error && npm run build
 
 lock: $(STAMP) ## Regenerate requirements/*.txt from pyproject.toml (UPGRADE=1 takes newer releases)
 	@$(PY) -m pip install --quiet 'uv>=0.8' 2>/dev/null || $(PY) -m pip install 'uv>=0.8'
