@@ -64,7 +64,9 @@ class Binding(Struct, frozen=True, kw_only=True):
         """A socket that listens. Raises ConfigurationError, saying why, if it cannot be had."""
         self.check()
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        made = socket.socket(family, socket.SOCK_STREAM)
+        made = socket.socket(
+            family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+        )  # said outright, so that asyncio sets NODELAY
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((self.host, self.port))
