@@ -69,6 +69,7 @@ async def test_the_server_says_how_it_is(site: Site) -> None:
     client = await site.client("read")
     assert (await client.get("/readyz")).json()["status"] == "ok"
     assert (await client.get("/api/v1/settings")).json()["limits"]["max_body"] == 1024 * 1024
+    assert "demo" in [agent["name"] for agent in (await client.get("/api/v1/agents")).json() if agent["installed"]]
     (worker,) = (await client.get("/api/v1/workers")).json()
     assert worker["serving"] is True
     assert (await client.get("/api/v1/resources")).json() == []

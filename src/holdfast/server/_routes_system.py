@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections import Counter
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -182,11 +184,15 @@ def _held_elsewhere(one: Listed) -> HeldView:
 
 
 async def agents(backend: Backend, call: Call[Nothing, None]) -> list[AgentView]:
+    return await asyncio.to_thread(_agents, None if backend.project is None else backend.project / ".holdfast")
+
+
+def _agents(home: Path | None) -> list[AgentView]:
+    """Those of this installation, and those that the project adds; none without the extra `acp`."""
     try:
         acp: Any = importlib.import_module("holdfast.acp")
     except ImportError:
         return []
-    home = None if backend.project is None else backend.project / ".holdfast"
     known = acp.known_agents(home)
     return [AgentView(name, one.title, one.is_installed, one.install, one.source) for name, one in known.items()]
 
