@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from holdfast.server._feeds import Entry, Feed, Feeds, Gone
 from holdfast.server._logfile import PART, read_end, read_part
 from holdfast.server._metrics import Metrics
 from holdfast.server._rates import MAX_KNOWN, Rates
+from holdfast.server._stream import Following
 from holdfast.testing import ManualClock
 
 
@@ -99,6 +101,21 @@ async def test_one_feed_serves_all_who_want_the_same_and_goes_with_the_last() ->
     async with feeds.join("a", make) as (third, _):
         assert third is not first
     assert feeds.clients == 0
+
+
+async def test_a_client_that_begins_with_a_snapshot_is_told_nothing_that_the_snapshot_says() -> None:
+    """The feed may be behind what is stored when a client comes: what it reads then is no news to that client."""
+    tail, clock = NumberTail(), ManualClock()
+    feeds = Feeds(Settings(), clock, Metrics())
+    async with feeds.join("a", lambda: tail) as (feed, _):
+        await clock.until_sleeping()  # the feed has looked, and will not look again
+        tail.head = 5
+        async with aclosing(Following(feeds, "a", lambda: tail, "").frames()) as frames:
+            assert await anext(frames) == b"retry: 1000\n\n"
+            assert (await anext(frames)).startswith(b"id: 5\nevent: snapshot\n")
+            tail.head = 6
+            assert numbers(await anext(frames)) == [6]
+        assert feed.position == "6"
 
 
 def written(path: Path, *texts: str) -> None:

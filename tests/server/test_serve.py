@@ -129,7 +129,11 @@ def test_ctrl_c_puts_a_running_job_back_and_the_next_server_ends_it(project: Pat
     with client_of(first, token) as client:
         job_id = client.post("/api/v1/jobs", json={"flow": "slow"}).json()["id"]
         read(client, f"/api/v1/jobs/{job_id}/stream?after=start", "", "step_completed")
-    assert first.end(signal.SIGINT) == (0, "")
+        with client.stream("GET", f"/api/v1/jobs/{job_id}/stream") as response:
+            lines = response.iter_lines()
+            next(line for line in lines if line == "event: snapshot")
+            assert first.end(signal.SIGINT) == (0, "")
+            assert "event: dropped" in [*lines]
     status = json.loads(run(project, "status", job_id, "--json").stdout)
     assert status["status"] == "queued"
     assert "running" not in [step["status"] for step in status["steps"]]
