@@ -122,6 +122,7 @@ async def test_guessing_is_slowed_down_and_those_who_have_a_token_do_not_notice(
     statuses = [(await client.get("/api/v1/me", headers=wrong)).status_code for _ in range(40)]
     assert statuses[:25] == [401] * 25
     assert statuses[-1] == 429
+    assert (await client.post("/api/v1/session", json={"token": "hf_00000000_wrong"})).status_code == 429
     assert (await good.get("/api/v1/me")).status_code == 200
 
 

@@ -8,14 +8,20 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.clock import Clock
+from holdfast.errors import ConfigurationError
+from holdfast.logs import get_logger
 from holdfast.ports import JobRunner, JobStore, JournalStore, Ledger
 from holdfast.runtime import Runtime
 from holdfast.server._feeds import Feeds
 from holdfast.server._metrics import Metrics
 from holdfast.server._problems import Refused
+from holdfast.server._rates import Rates
 from holdfast.server._settings import Settings
 from holdfast.server._tokens import Identity, Tokens
 from holdfast.service import JobService, LogFolder
+
+log = get_logger("server")
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
 class Queue(Struct, frozen=True, kw_only=True):
@@ -48,6 +54,7 @@ class Backend:
         self.metrics = Metrics()
         self.feeds = Feeds(settings, runtime.clock, self.metrics)
         self._queue = queue
+        self._failures = Rates(runtime.clock, settings.failures_per_minute / 60, settings.failures_per_minute)
 
     @property
     def clock(self) -> Clock:
@@ -71,6 +78,20 @@ class Backend:
         if self._queue is None:
             raise Refused(404, "no_queue", "this server has no queue of jobs: it shows the runs of its process only")
         return self._queue
+
+    def identify(self, offered: str, address: str) -> Identity:
+        """Whose token this is. Raises Refused if it is nobody's; an address that offers many wrong ones has to wait."""
+        try:
+            who = self.tokens.check(offered, now_us=self.now_us())
+        except ConfigurationError:
+            log.exception("tokens cannot be read, so nobody is let in")
+            who = None
+        if who is not None:
+            return who
+        if wait := self._failures.wait_for(address):
+            message = "too many wrong tokens from this address; wait"
+            raise Refused(429, "too_many_failures", message, {"Retry-After": f"{wait + 1:.0f}"})
+        raise Refused(401, "wrong_token", "this token is not known here, was revoked, or has run out", CHALLENGE)
 
     def service(self, who: Identity | None) -> JobService:
         """The jobs' service, in the name of whoever calls."""

@@ -10,9 +10,8 @@ from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from holdfast.errors import ConfigurationError
 from holdfast.logs import get_logger
-from holdfast.server._backend import Backend
+from holdfast.server._backend import CHALLENGE, Backend
 from holdfast.server._endpoint import Call, Endpoint
 from holdfast.server._problems import Problem, Refused, answer_to, problem_response
 from holdfast.server._rates import Rates
@@ -20,7 +19,6 @@ from holdfast.server._routes_system import COOKIE
 from holdfast.server._tokens import Identity
 
 log = get_logger("server")
-CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
 class Dispatcher:
@@ -30,7 +28,6 @@ class Dispatcher:
         settings = backend.settings
         self._backend = backend
         self._calls = Rates(backend.clock, settings.calls_per_second, settings.burst)
-        self._failures = Rates(backend.clock, settings.failures_per_minute / 60, settings.failures_per_minute)
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
         """The answer to a call; whatever goes wrong is one too."""
@@ -73,20 +70,7 @@ class Dispatcher:
         offered = _offered(request)
         if not offered:
             raise Refused(401, "no_token", "say who you are: Authorization: Bearer TOKEN", CHALLENGE)
-        who = self._check(offered)
-        if who is not None:
-            return who
-        if wait := self._failures.wait_for(address):
-            message = "too many wrong tokens from this address; wait"
-            raise Refused(429, "too_many_failures", message, {"Retry-After": f"{wait + 1:.0f}"})
-        raise Refused(401, "wrong_token", "this token is not known here, was revoked, or has run out", CHALLENGE)
-
-    def _check(self, offered: str) -> Identity | None:
-        try:
-            return self._backend.tokens.check(offered, now_us=self._backend.now_us())
-        except ConfigurationError:
-            log.exception("tokens cannot be read, so nobody is let in")
-            return None
+        return self._backend.identify(offered, address)
 
     # -- what --------------------------------------------------------------------------------------------------------
 
