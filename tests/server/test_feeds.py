@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.ports import LogLine
@@ -116,6 +117,19 @@ async def test_a_client_that_begins_with_a_snapshot_is_told_nothing_that_the_sna
             tail.head = 6
             assert numbers(await anext(frames)) == [6]
         assert feed.position == "6"
+
+
+async def test_a_source_that_breaks_leaves_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(NumberTail):
+        async def may_have_grown(self) -> bool:
+            raise ZeroDivisionError
+
+    feeds = Feeds(Settings(), SystemClock(), Metrics())
+    async with asyncio.timeout(10), aclosing(Following(feeds, "a", Broken, "0").frames()) as frames:
+        told = [frame async for frame in frames]
+    assert told[-1].startswith(b"event: dropped\n")
+    assert "ZeroDivisionError" in caplog.text
+    assert feeds.clients == 0
 
 
 def written(path: Path, *texts: str) -> None:

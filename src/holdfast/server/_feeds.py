@@ -86,6 +86,8 @@ class Feed:
         """where the tail has been read up to"""
         self.over: bytes | None = None
         """how it ended, if the last frame was the last of all"""
+        self.is_broken = False
+        """whether nothing will come any more, and nobody knows how it ended"""
         self.wakers: set[asyncio.Event] = set()
 
     async def begin(self) -> None:
@@ -94,6 +96,14 @@ class Feed:
 
     async def follow(self) -> None:
         """Read the tail for as long as anybody listens and something may come."""
+        try:
+            await self._follow()
+        except Exception:  # a mistake of ours: whoever listens must not wait for ever
+            log.exception("a stream's source broke")
+            self.is_broken = True
+            self._wake()
+
+    async def _follow(self) -> None:
         while self.over is None:
             try:
                 if await self.tail.may_have_grown():
@@ -164,7 +174,7 @@ class Feeds:
     async def join(self, key: str, make: Callable[[], Tail]) -> AsyncIterator[tuple[Feed, asyncio.Event]]:
         """Listen to a feed; whoever comes first starts it, whoever leaves last ends it."""
         async with self._opening:
-            if key not in self._open or self._open[key][0].over is not None:
+            if key not in self._open or self._open[key][0].over is not None or self._open[key][0].is_broken:
                 feed = Feed(make(), self.settings, self._clock)
                 await feed.begin()
                 self._open[key] = (feed, asyncio.create_task(feed.follow(), name=f"feed {key}"))

@@ -78,6 +78,9 @@ class Following:
             if feed.over is not None:
                 yield b"event: end\ndata: " + feed.over + b"\n\n"
                 return
+            if feed.is_broken:
+                yield _frame("dropped", {"reason": "something broke: come back with the last id"})
+                return
             if self._feeds.closing.is_set():
                 yield _frame("dropped", {"reason": "the server is stopping: come back with the last id"})
                 return
