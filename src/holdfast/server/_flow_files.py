@@ -10,6 +10,7 @@ from holdfast.flowfiles import FlowFile, find_flow, load_flow, resolve_variables
 from holdfast.server._problems import Refused
 
 ENTRY, SUFFIX = "FLOW.yaml", ".flow.yaml"
+SKIPPED = ("__pycache__", "node_modules")
 MAX_FLOWS = 1000
 MAX_FOLDERS = 5000
 """Folders that are looked into, so that a strange project does not hold a server up."""
@@ -19,21 +20,22 @@ MAX_TEXT = 1024 * 1024
 def list_flows(project: Path) -> list[Path]:
     """The files of all flows, in hidden folders and behind links none."""
     found: list[Path] = []
-    for folders, folder in enumerate(_folders(project)):
+    for folders, inside in enumerate(_folders(project)):
         if folders >= MAX_FOLDERS or len(found) >= MAX_FLOWS:
             break
-        found += sorted(path for path in folder.iterdir() if _is_flow(path))
+        found += [path for path in inside if _is_flow(path)]
     return found[:MAX_FLOWS]
 
 
-def _folders(top: Path) -> Iterator[Path]:
-    yield top
+def _folders(top: Path) -> Iterator[list[Path]]:
+    """What is in a folder, and in each one below it."""
     try:
-        inside = sorted(path for path in top.iterdir() if path.is_dir() and not path.is_symlink())
-    except OSError:  # not ours to read
+        inside = sorted(top.iterdir())
+    except OSError:  # not ours to read, or gone meanwhile
         return
+    yield inside
     for path in inside:
-        if not path.name.startswith(".") and path.name not in ("node_modules", "__pycache__"):
+        if path.is_dir() and not (path.is_symlink() or path.name.startswith(".") or path.name in SKIPPED):
             yield from _folders(path)
 
 
