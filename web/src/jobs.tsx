@@ -32,7 +32,18 @@ export function JobsPage() {
 
   useEffect(() => {
     refresh();
-    return follow("stream", { snapshot: refresh, resync: refresh, change: (_: Change) => refresh() }, setLost);
+    let soon: number | undefined; // many changes at once are one reason to look
+    const look = () => {
+      soon ??= setTimeout(() => {
+        soon = undefined;
+        refresh();
+      }, 200);
+    };
+    const leave = follow("stream", { resync: refresh, change: (_: Change) => look() }, setLost);
+    return () => {
+      clearTimeout(soon);
+      leave();
+    };
   }, [status, text]);
 
   async function more() {
