@@ -9,27 +9,24 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from holdfast.checkpoints import locate
-from holdfast.checkpoints._blobs import BlobReader
 from holdfast.jobs import define, uses_of
 from holdfast.jobs._definition import read_definition
-from holdfast.ports import Job, JobQuery, JobStatus, JournalStore
+from holdfast.ports import Job, JobQuery, JobStatus
 from holdfast.server._backend import Backend
 from holdfast.server._drawing import GraphFormat, drawn
-from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Position, Words
+from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Words
 from holdfast.server._flow_files import load_for_job
 from holdfast.server._job_tail import ChangesTail, JobTail
+from holdfast.server._journal_pages import Attempt, EventPage, EventsQuery, read_attempts, read_events
 from holdfast.server._logfile import read_end, read_part, size_of
 from holdfast.server._problems import Refused
 from holdfast.server._stream import EventStream, follow
 from holdfast.server._views import (
     ChangeView,
-    EventView,
     JobView,
     LogView,
     StepView,
     change_view,
-    event_view,
     job_view,
     log_view,
     step_view,
@@ -117,36 +114,6 @@ class LogPage(Struct, frozen=True):
     """where to go on; null at the end"""
 
 
-class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of a journal."""
-
-    after: Position = 0
-    limit: Limit = 200
-    branch: Name = ""
-    """the one that was begun last, if left out"""
-
-
-class EventPage(Struct, frozen=True):
-    """A part of a journal."""
-
-    events: list[EventView]
-    next: int | None
-    """what to give as `after` for the next page; null at the end"""
-
-
-class Attempt(Struct, frozen=True):
-    """One attempt of a step, as the journal has it."""
-
-    step: str
-    run_id: str
-    attempt: int
-    status: str
-    started: str | None
-    ended: str | None
-    error: str
-    result: Any
-
-
 class Output(Struct, frozen=True):
     """What a job gave."""
 
@@ -231,50 +198,8 @@ async def events(backend: Backend, call: Call[EventsQuery, None]) -> EventPage:
     return await read_events(backend.journal, (await _job(backend, call)).id, call.query)
 
 
-async def read_events(journal: JournalStore, run_id: str, query: EventsQuery) -> EventPage:
-    """A page of a journal; empty if nothing was written yet."""
-    if await journal.run(run_id) is None:
-        return EventPage([], None)
-    branch = query.branch or (await locate(journal, run_id)).branch
-    if branch not in [known.name for known in await journal.branches(run_id)]:
-        raise Refused(404, "unknown_branch", f"run {run_id} has no branch {branch!r}")
-    blobs = BlobReader(journal.blob)
-    upto = query.after + query.limit
-    rows = [row async for row in journal.read(run_id, branch=branch, after=query.after, upto=upto)]
-    shown = [event_view(await blobs.resolve_row(row)) for row in rows]
-    return EventPage(shown, rows[-1].seq if len(rows) == query.limit else None)
-
-
-_OPENING, _CLOSING = "step_started", {
-    "step_completed": "completed", "step_failed": "failed", "step_cancelled": "cancelled", "step_waiting": "waiting",
-}  # fmt: skip
-
-
 async def attempts(backend: Backend, call: Call[Nothing, None]) -> list[Attempt]:
-    job, journal = await _job(backend, call), backend.journal
-    if await journal.run(job.id) is None:
-        return []
-    blobs, branch = BlobReader(journal.blob), (await locate(journal, job.id)).branch
-    found: dict[tuple[str, str, int], dict[str, Any]] = {}
-    async for row in journal.read(job.id, branch=branch):
-        if row.type != _OPENING and row.type not in _CLOSING:
-            continue
-        told = msgspec.json.decode((await blobs.resolve_row(row)).payload)
-        key = (
-            row.run_id,
-            str(told.get("step") or told.get("name")),
-            int(told.get("execution", told.get("attempt", 1))),
-        )
-        known = found.setdefault(
-            key, {"status": "running", "started": None, "ended": None, "error": "", "result": None}
-        )
-        at = event_view(row).at.isoformat()
-        if row.type == _OPENING:
-            known.update(status="running", started=at, ended=None)
-        else:
-            known.update(status=_CLOSING[row.type], ended=at, error=told.get("error") or told.get("reason") or "")
-            known["result"] = told.get("result")
-    return [Attempt(step, run_id, number, **known) for (run_id, step, number), known in found.items()]
+    return await read_attempts(backend.journal, (await _job(backend, call)).id)
 
 
 # -- steering ------------------------------------------------------------------------------------------------------

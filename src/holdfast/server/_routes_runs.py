@@ -23,9 +23,10 @@ from holdfast.ports import JobStatus, Mark
 from holdfast.runs import Run
 from holdfast.server._backend import Backend
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name
+from holdfast.server._journal_pages import EventPage, EventsQuery, read_events
 from holdfast.server._plain import plain_json
 from holdfast.server._problems import Refused
-from holdfast.server._routes_jobs import EventPage, EventsQuery, StreamQuery, position_of, read_events
+from holdfast.server._routes_jobs import StreamQuery, position_of
 from holdfast.server._run_tail import RunTail
 from holdfast.server._stream import EventStream, follow
 from holdfast.server._views import JobView, RunView, job_view, moment, run_view
