@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from tests.resources.boxes import confined
@@ -109,6 +111,35 @@ async def leases(path: str) -> None:
     await asyncio.Event().wait()
 
 
+async def group() -> None:
+    """Keeps trees that fork, hide and dodge, and ends them when told to."""
+    logged = _debug_lines()
+    with Keeper() as keeper:
+        trees = [await plant(keeper, HOSTILE[name]) for name in ("chain", "double_fork", "setsid", "hopper")]
+        inside = [_groups_of(use.pid) for use in trees[2].processes()]
+        pids = [use.pid for tree in trees for use in tree.processes()]
+        tell(pids=pids, tags=[tree.tag for tree in trees], inside=inside, logged=logged)
+        await asyncio.to_thread(sys.stdin.readline)
+        await asyncio.gather(*(tree.end(0.05) for tree in trees))
+        tell(gone=all(tree.is_gone for tree in trees))
+    await asyncio.Event().wait()
+
+
+def _groups_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cgroup").read_text()
+
+
+def _debug_lines() -> list[str]:
+    """What is logged about control groups from now on."""
+    lines: list[str] = []
+    logger = logging.getLogger("holdfast.resources")
+    logger.setLevel(logging.DEBUG)
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    return lines
+
+
 async def greet(process: KeptProcess) -> None:
     await process.readline()
 
@@ -119,6 +150,7 @@ if __name__ == "__main__":
         "confined": confine,
         "execs": execs,
         "forks": forks,
+        "group": group,
         "hold": hold,
         "leases": leases,
         "spawn_for_ever": spawn_for_ever,
