@@ -236,8 +236,10 @@ def sleeper_in(group: str) -> Iterator[subprocess.Popen[bytes]]:
     os.mkdir(group)
     with subprocess.Popen(["sleep", "1000"]) as process:
         _cgroup.write(f"{group}/cgroup.procs", b"%d" % process.pid)
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
     _cgroup.remove(group)
 
 
