@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.resources.boxes import confined
-from tests.resources.trees import HOSTILE, plant, shell
+from tests.resources.trees import HEAVY_CHAIN, HOSTILE, left, plant, shell
 
-from holdfast.resources import DirectoryManager, DirectorySpec, Keeper, KeptProcess, ProcessManager, ProcessSpec
-from holdfast.stores import SqliteLedger
+from holdfast import Run, Runtime
+from holdfast.resources import DirectoryManager, DirectorySpec, Keeper, KeptProcess, Limits, ProcessManager, ProcessSpec
+from holdfast.runs import End, RunStatus
+from holdfast.stores import MemoryLedger, SqliteLedger
 from holdfast.testing._audit import started_here
 from holdfast.testing.resource_conformance import Borrower
 
@@ -125,6 +128,43 @@ async def group() -> None:
     await asyncio.Event().wait()
 
 
+async def abandon(count: str) -> None:
+    """Twice so many runs with a chain each, abandoned; what they took, and what was left the second time."""
+    runtime, manager = Runtime(), ProcessManager(MemoryLedger(), limits=Limits(total=int(count)))
+    runtime.register(manager)
+    measured = [await _abandoned(runtime, manager, int(count)) for _ in range(2)]
+    tell(during=measured[1][0], left=[after - before for before, after in zip(*(m[1:] for m in measured), strict=True)])
+    await runtime.aclose()
+
+
+async def _abandoned(runtime: Runtime, manager: ProcessManager, count: int) -> list[int]:
+    """Memory of the chains while they stand; then that of us and our keeper, our blocks, our files, and processes."""
+    standing = asyncio.Semaphore(0)
+
+    async def body(run: Run, number: int) -> None:
+        await manager.acquire(ProcessSpec(shell(HEAVY_CHAIN), shaped_by=(number,), handshake=greet), run)
+        standing.release()
+        await asyncio.Event().wait()
+
+    runs = [runtime.start(body, number) for number in range(count)]
+    for _ in runs:
+        await standing.acquire()
+    during = sum(use.memory_bytes for held in manager.inventory() for use in held.processes)
+    for run in runs:
+        run.request_end(End(RunStatus.FAILED, "abandoned: step review, rule on_failure"))
+    await asyncio.gather(*runs, return_exceptions=True)
+    del runs
+    gc.collect()
+    processes = [os.getpid(), manager._keeper.pid or 0, *(found.pid for found in left(manager._keeper))]
+    memory = sum(map(_pss, processes))
+    return [during, memory, sys.getallocatedblocks(), len(os.listdir("/proc/self/fd")), len(processes)]
+
+
+def _pss(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
 def _groups_of(pid: int) -> str:
     return Path(f"/proc/{pid}/cgroup").read_text()
 
@@ -146,6 +186,7 @@ async def greet(process: KeptProcess) -> None:
 
 if __name__ == "__main__":
     programs: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+        "abandon": abandon,
         "confine_for_ever": confine_for_ever,
         "confined": confine,
         "execs": execs,
