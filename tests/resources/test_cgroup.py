@@ -222,6 +222,21 @@ def test_killing_a_group_kills_those_inside_and_no_other(kind: str) -> None:
     assert groups_of([tag]) == []
 
 
+FROZEN = {"version 2": ("", "cgroup.freeze", b"1"), "version 1": ("freezer", "freezer.state", b"FROZEN")}
+
+
+@pytest.mark.parametrize(("kind", "file", "word"), FROZEN.values(), ids=FROZEN.keys())
+def test_a_tree_that_froze_itself_is_ended_all_the_same(kind: str, file: str, word: bytes) -> None:
+    with owner("group", wrapper=only(kind)) as process:
+        said = heard(process)
+        frozen = {group for group in groups_of(said["tags"]) if os.path.exists(f"{group}/{file}")}
+        assert len(frozen) >= 4
+        for group in frozen:
+            _cgroup.write(f"{group}/{file}", word)
+        assert release(process) == {"gone": True}
+        assert all_end(said["pids"], 10)
+
+
 def test_entering_a_group_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no control group is writable here"):
         _cgroup.enter([], 1)

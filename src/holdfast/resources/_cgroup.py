@@ -95,6 +95,15 @@ def kill(group: str, tag: int) -> None:
         for folder, _, _ in os.walk(group):
             for pid in members(folder):
                 kill_member(pid, tag)
+            thaw(folder)
+
+
+def thaw(group: str) -> None:
+    """In version 1 the frozen do not die, and a tree may have frozen itself."""
+    try:
+        write(f"{group}/freezer.state", b"THAWED")
+    except OSError:  # of another kind, or gone
+        return
 
 
 def members(group: str) -> list[int]:

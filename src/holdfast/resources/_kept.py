@@ -16,7 +16,7 @@ from msgspec import Struct
 from holdfast.errors import SpawnError, StuckError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessIdentity, ProcessTable, ProcessUse
-from holdfast.resources._cgroup import find_groups, remove
+from holdfast.resources._cgroup import find_groups, kill, remove
 from holdfast.resources._loops import on_loop
 from holdfast.resources._pipes import InPipe, OutPipe, Ring
 from holdfast.resources._sandbox import Sandbox
@@ -316,6 +316,8 @@ def kill_carriers(table: ProcessTable, tag: int, rounds: int = 200) -> list[int]
 
     Blocks; for a thread.
     """
+    for group in find_groups(tag):
+        kill(group, tag)
     clean = 0
     found: list[int] = []
     for _ in range(rounds):
