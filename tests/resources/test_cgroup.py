@@ -237,6 +237,38 @@ def test_a_tree_that_froze_itself_is_ended_all_the_same(kind: str, file: str, wo
         assert all_end(said["pids"], 10)
 
 
+ODD = ["", "\n\n", "garbage", "1 2 3 - cgroup2", "1 2 3 / /no/such/place rw - cgroup2 x rw\n4 5 - cgroup", "\xff\0:::"]
+
+
+@pytest.mark.parametrize("mounts", ODD)
+@pytest.mark.parametrize("own", ["", "garbage", "0::", "0::/\n", ":::::", "7:freezer:/elsewhere"])
+def test_whatever_the_kernel_says_about_groups_there_is_just_none(
+    mounts: str, own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("MOUNTS", mounts), ("OWN", own)):
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(_cgroup, name, str(tmp_path / name))
+    assert _cgroup.places() == _cgroup.find_groups(1) == []
+
+
+def test_a_kernel_without_groups_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_cgroup, "MOUNTS", "/no/such/file")
+    monkeypatch.setattr(_cgroup, "OWN", "/no/such/file")
+    assert _cgroup.places() == _cgroup.find_groups(1) == []
+
+
+def test_a_part_of_a_hierarchy_that_is_mounted_as_in_a_container_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mounts").write_text(f"1 2 0:3 /box {tmp_path} rw shared:1 - cgroup2 cgroup2 rw,nsdelegate\n")
+    (tmp_path / "own").write_text("1:pids:/other\n0::/box/server\n")
+    monkeypatch.setattr(_cgroup, "MOUNTS", str(tmp_path / "mounts"))
+    monkeypatch.setattr(_cgroup, "OWN", str(tmp_path / "own"))
+    assert _cgroup.own_groups() == [f"{tmp_path}/server"]
+    (tmp_path / "own").write_text("0::/box-of-another\n")
+    assert _cgroup.own_groups() == []
+
+
 def test_entering_a_group_that_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no control group is writable here"):
         _cgroup.enter([], 1)

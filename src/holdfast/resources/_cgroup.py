@@ -11,6 +11,7 @@ import os
 
 from holdfast.resources._below import is_alive, read_file, send
 
+MOUNTS, OWN = "/proc/self/mountinfo", "/proc/self/cgroup"
 PREFIX = "holdfast-"
 KINDS = ("", "freezer", "pids")
 """As /proc/PID/cgroup has them, the best first; version 2 has no name."""
@@ -31,25 +32,31 @@ def holds(pid: int, tag: int) -> bool:
 def hierarchies() -> list[tuple[str, str, str]]:
     """Kind, mount point, and which part of it is mounted there; the best first."""
     found = []
-    for line in read_file("/proc/self/mountinfo").decode(errors="replace").splitlines():
+    for line in read_lines(MOUNTS):
         where, _, what = line.partition(" - ")
-        root, point = where.split()[3:5]
-        system, _, options = what.split(" ", 2)
-        kinds = {"cgroup2": [""], "cgroup": options.split(",")}.get(system, [])
-        found += [(kind, point, root) for kind in kinds if kind in KINDS]
+        words, (system, *rest) = where.split(), what.split(" ")
+        kinds = {"cgroup2": [""], "cgroup": rest[-1:] and rest[-1].split(",")}.get(system, [])
+        found += [(kind, words[4], words[3]) for kind in kinds if kind in KINDS and len(words) > 4]
     return sorted(found, key=lambda one: KINDS.index(one[0]))
+
+
+def read_lines(path: str) -> list[str]:
+    try:
+        return read_file(path).decode(errors="replace").splitlines()
+    except OSError:  # a kernel without groups
+        return []
 
 
 def own_groups() -> list[str]:
     """The directories of the groups that this process is in, as far as they can be seen."""
     paths = {}
-    for line in read_file("/proc/self/cgroup").decode(errors="replace").splitlines():
-        _, kinds, path = line.split(":", 2)
+    for line in read_lines(OWN):
+        kinds, _, path = line.partition(":")[2].partition(":")
         paths.update(dict.fromkeys(kinds.split(","), path))
     return [
         os.path.normpath(f"{point}/{os.path.relpath(paths[kind], root)}")
         for kind, point, root in hierarchies()
-        if f"{paths.get(kind, '')}/".startswith(f"{root.rstrip('/')}/")
+        if paths.get(kind) and f"{paths[kind]}/".startswith(f"{root.rstrip('/')}/")
     ]
 
 

@@ -1,6 +1,6 @@
 """The keepers' own program: one zygote per owner, which forks one stub per process tree. It never imports Holdfast as a whole.
 
-Run as `python -I -S _zygote.py CONTROL OWNER`: two inherited file descriptors, the control socket and the owner's pidfd. A
+Run as `python -I -S -B _zygote.py CONTROL OWNER`: two inherited file descriptors, the control socket and the owner's pidfd. A
 message on the control socket brings the other ends of a tree's channel and pipes, and a memory file with what to run.
 
 Few modules, on purpose: every import is memory that each stub shares or copies.
