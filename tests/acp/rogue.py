@@ -113,7 +113,11 @@ def main() -> None:
 
 def prompt(number: Any, session: str, text: str) -> None:
     word, _, rest = text.partition(" ")
-    PROMPTS[word](session, rest)
+    try:
+        PROMPTS[word](session, rest)
+    except InterruptedError as error:
+        send(id=number, error={"code": -32603, "message": str(error)})
+        return
     send(id=number, result={"stopReason": "end_turn"})
 
 
@@ -236,6 +240,14 @@ def ask(session: str, rest: str) -> None:
     say(session, " ".join(f"{title}={answers[title]}" for title in rest.split()))
 
 
+def sulk(session: str, rest: str) -> None:
+    """Stops when it is told to, and calls that an error."""
+    say(session, "working")
+    while receive().get("method") != "session/cancel":
+        pass
+    raise InterruptedError("Request was aborted.")
+
+
 def ignore(session: str, rest: str) -> None:
     """Deaf to everything, and to a cancel too."""
     say(session, "deaf")
@@ -285,6 +297,7 @@ PROMPTS = {
     "orphan": orphan,
     "request": request,
     "say": say,
+    "sulk": sulk,
     "strange": strange,
 }
 

@@ -11,7 +11,7 @@ import pytest
 from tests.acp.support import HERE, PYTHON, rogue, talk, told
 
 from holdfast import Runtime
-from holdfast.acp import AgentManager, AgentSession, AgentSpec, Permissions, SessionOptions, _turn
+from holdfast.acp import AgentManager, AgentSession, AgentSpec, Permissions, PromptResult, SessionOptions, _turn
 from holdfast.errors import (
     AcpGoneError,
     AcpProtocolError,
@@ -195,6 +195,23 @@ async def test_an_agent_that_talks_without_end_waits_for_its_reader_and_stops_wh
     ended = await runtime.start(body).ended()
     assert (ended.status, ended.reason) == ("cancelled", "enough")
     assert agents.inventory() == []
+
+
+async def test_an_agent_that_calls_its_own_stopping_an_error_was_cancelled_all_the_same(
+    agents: AgentManager, runtime: Runtime
+) -> None:
+    """Qwen Code does, when it is stopped while its model is talking."""
+
+    async def how(session: AgentSession) -> PromptResult:
+        begun = asyncio.Event()
+        session._run.on(LLMStreamChunkEvent)(lambda source, event: begun.set())
+        prompting = asyncio.create_task(session.prompt("sulk"))
+        await begun.wait()
+        await session.cancel()
+        return await prompting
+
+    result = await talk(runtime, agents, rogue(), how)
+    assert (result.stop_reason, result.text) == ("cancelled", "working")
 
 
 async def test_an_agent_that_does_not_stop_when_told_to_is_an_error_in_time_and_its_session_is_done(

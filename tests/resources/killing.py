@@ -17,9 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def owner(*arguments: str, module: str = "tests.resources.owners") -> Iterator[subprocess.Popen[str]]:
-    """A process that owns trees. Killed at the end, if it is not dead by then."""
-    command = [sys.executable, "-m", module, *arguments]
+def owner(
+    *arguments: str, module: str = "tests.resources.owners", wrapper: tuple[str, ...] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """A process that owns trees, begun by a wrapper if there is one. Killed at the end, if it is not dead by then."""
+    command = [*wrapper, sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process

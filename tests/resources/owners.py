@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import logging
 import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from tests.resources.boxes import confined
-from tests.resources.trees import HOSTILE, plant, shell
+from tests.resources.trees import HEAVY_CHAIN, HOSTILE, left, plant, shell
 
-from holdfast.resources import DirectoryManager, DirectorySpec, Keeper, KeptProcess, ProcessManager, ProcessSpec
-from holdfast.stores import SqliteLedger
+from holdfast import Run, Runtime
+from holdfast.resources import DirectoryManager, DirectorySpec, Keeper, KeptProcess, Limits, ProcessManager, ProcessSpec
+from holdfast.runs import End, RunStatus
+from holdfast.stores import MemoryLedger, SqliteLedger
 from holdfast.testing._audit import started_here
 from holdfast.testing.resource_conformance import Borrower
 
@@ -109,16 +114,84 @@ async def leases(path: str) -> None:
     await asyncio.Event().wait()
 
 
+async def group() -> None:
+    """Keeps trees that fork, hide and dodge, and ends them when told to."""
+    logged = _debug_lines()
+    with Keeper() as keeper:
+        trees = [await plant(keeper, HOSTILE[name]) for name in ("chain", "double_fork", "setsid", "hopper")]
+        inside = [_groups_of(use.pid) for use in trees[2].processes()]
+        pids = [use.pid for tree in trees for use in tree.processes()]
+        tell(pids=pids, tags=[tree.tag for tree in trees], inside=inside, logged=logged)
+        await asyncio.to_thread(sys.stdin.readline)
+        await asyncio.gather(*(tree.end(0.05) for tree in trees))
+        tell(gone=all(tree.is_gone for tree in trees))
+    await asyncio.Event().wait()
+
+
+async def abandon(count: str) -> None:
+    """Twice so many runs with a chain each, abandoned; what they took, and what was left the second time."""
+    runtime, manager = Runtime(), ProcessManager(MemoryLedger(), limits=Limits(total=int(count)))
+    runtime.register(manager)
+    measured = [await _abandoned(runtime, manager, int(count)) for _ in range(2)]
+    tell(during=measured[1][0], left=[after - before for before, after in zip(*(m[1:] for m in measured), strict=True)])
+    await runtime.aclose()
+
+
+async def _abandoned(runtime: Runtime, manager: ProcessManager, count: int) -> list[int]:
+    """Memory of the chains while they stand; then that of us and our keeper, our blocks, our files, and processes."""
+    standing = asyncio.Semaphore(0)
+
+    async def body(run: Run, number: int) -> None:
+        await manager.acquire(ProcessSpec(shell(HEAVY_CHAIN), shaped_by=(number,), handshake=greet), run)
+        standing.release()
+        await asyncio.Event().wait()
+
+    runs = [runtime.start(body, number) for number in range(count)]
+    for _ in runs:
+        await standing.acquire()
+    during = sum(use.memory_bytes for held in manager.inventory() for use in held.processes)
+    for run in runs:
+        run.request_end(End(RunStatus.FAILED, "abandoned: step review, rule on_failure"))
+    await asyncio.gather(*runs, return_exceptions=True)
+    del runs
+    gc.collect()
+    processes = [os.getpid(), manager._keeper.pid or 0, *(found.pid for found in left(manager._keeper))]
+    memory = sum(map(_pss, processes))
+    return [during, memory, sys.getallocatedblocks(), len(os.listdir("/proc/self/fd")), len(processes)]
+
+
+def _pss(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def _groups_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cgroup").read_text()
+
+
+def _debug_lines() -> list[str]:
+    """What is logged about control groups from now on."""
+    lines: list[str] = []
+    logger = logging.getLogger("holdfast.resources")
+    logger.setLevel(logging.DEBUG)
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    return lines
+
+
 async def greet(process: KeptProcess) -> None:
     await process.readline()
 
 
 if __name__ == "__main__":
     programs: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+        "abandon": abandon,
         "confine_for_ever": confine_for_ever,
         "confined": confine,
         "execs": execs,
         "forks": forks,
+        "group": group,
         "hold": hold,
         "leases": leases,
         "spawn_for_ever": spawn_for_ever,

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from tests.resources.killing import heard, owner
 from tests.resources.test_managers import greet
 from tests.resources.things import Things, ThingSpec
 from tests.resources.trees import CHAIN, shell
@@ -25,6 +26,7 @@ from holdfast.events import (
 from holdfast.ids import new_id
 from holdfast.ports import LedgerRow, Owner, SweepReport
 from holdfast.resources import Limits, ProcessManager, ProcessSpec, SystemProcessTable
+from holdfast.resources._sandbox import MIB
 from holdfast.runs import End, RunStatus
 from holdfast.stores import MemoryLedger
 from holdfast.testing import ManualClock
@@ -58,6 +60,16 @@ async def test_s3_9_forty_nine_abandoned_runs_with_a_chain_each_leave_no_process
     assert runtime.inventory() == []
     assert len(released) == 49
     await runtime.aclose()
+
+
+def test_s3_9_the_memory_of_forty_nine_abandoned_chains_is_back_at_the_baseline() -> None:
+    with owner("abandon", "49") as process:
+        said = heard(process)
+    memory, blocks, files, processes = said["left"]
+    assert said["during"] > 49 * 8 * MIB
+    assert memory < 2 * MIB  # of ours and of our keepers, by chance; a chain is five times that
+    assert blocks < 500  # ten objects for each run would be as many
+    assert (files, processes) == (0, 0)
 
 
 async def test_a_run_tells_of_what_it_holds_and_lists_it() -> None:

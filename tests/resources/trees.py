@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from holdfast.testing._audit import ProcessLeft, started_here, wait_for_the_end
 
 CHAIN = "sh -c 'sleep 1000 & echo ready; wait' ; :"
 """wrapper → adapter → child"""
+_HEAVY = 'x = bytes([1]) * (8 << 20); print("ready", flush=True); input()'
+HEAVY_CHAIN = f"sh -c {shlex.quote(f'{sys.executable} -I -S -c {shlex.quote(_HEAVY)}; :')}; :"
+"""the same, with a child that takes eight megabytes"""
 DOUBLE_FORK = "(sh -c 'sleep 1000 & echo ready; wait' &) ; exec cat"
 SETSID = "(setsid sh -c '(setsid sleep 1000 &) ; echo ready; sleep 1000' &) ; exec cat"
 IGNORES_TERM = "trap '' TERM; sleep 1000 & echo ready; sleep 1000; wait"

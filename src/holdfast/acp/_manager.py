@@ -220,7 +220,9 @@ class AgentManager(PooledManager[AgentSpec, AgentProcess]):
 
     async def sweep(self) -> SweepReport:
         agents, terminals = await super().sweep(), await self._terminals.sweep()
-        return SweepReport(agents.ended + terminals.ended, agents.left + terminals.left, agents.problem)
+        return SweepReport(
+            agents.ended + terminals.ended, agents.left + terminals.left, agents.problem or terminals.problem
+        )
 
     def inventory(self) -> list[HeldResource]:
         return super().inventory() + self._terminals.inventory()

@@ -51,6 +51,7 @@ class Turn:
         self._number = number
         self._asking: set[asyncio.Task[None]] = set()
         self._asks = 0
+        self._told_to_stop = False
 
     async def take(self, prompt: list[dict[str, Any]]) -> PromptResult:
         """Send a prompt and see it through. Cancelled, or failing here, it has the agent stop first."""
@@ -76,6 +77,7 @@ class Turn:
             async with limit:
                 while not isinstance(item := await self._desk.inbox.get(), Done):
                     if isinstance(item, Stop):
+                        self._told_to_stop = True
                         self._withdraw()
                         limit.reschedule(asyncio.get_running_loop().time() + STOP_SECONDS)
                     else:
@@ -132,6 +134,9 @@ class Turn:
 
     def _result(self, answer: Answer) -> PromptResult:
         agent, telling = self._desk.agent, self._telling
+        if isinstance(answer.error, AcpRequestError) and self._told_to_stop:  # some call their own stopping an error
+            log.info("%s stopped as it was told to, with an error: %s", agent.name, answer.error)
+            answer = Answer({"stopReason": "cancelled"})
         if isinstance(answer.error, AcpRequestError):
             raise agent.explained("session/prompt", answer.error) from answer.error
         if answer.error is not None:

@@ -11,6 +11,7 @@ import typer
 
 import holdfast
 from holdfast.cli import (
+    _agents,
     _ask,
     _cache,
     _checkpoint,
@@ -58,6 +59,7 @@ app.command("serve", epilog=_serve.EPILOG)(_serve.serve)
 app.add_typer(_token.app, name="token")
 app.command("doctor")(_doctor.doctor)
 app.add_typer(_cache.app, name="cache")
+app.add_typer(_agents.app, name="agents")
 app.add_typer(_checkpoint.app, name="checkpoint")
 app.command("gc", epilog=_gc.EPILOG)(_gc.gc)
 app.command("events")(_events.events)

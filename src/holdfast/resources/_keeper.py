@@ -157,7 +157,7 @@ class _Zygote:
         self._control.setblocking(False)
         owner = os.pidfd_open(os.getpid())
         try:
-            command = [sys.executable, "-I", "-S", str(PROGRAM), str(theirs.fileno()), str(owner)]
+            command = [sys.executable, "-I", "-S", "-B", str(PROGRAM), str(theirs.fileno()), str(owner)]
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

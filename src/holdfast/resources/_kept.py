@@ -16,6 +16,7 @@ from msgspec import Struct
 from holdfast.errors import SpawnError, StuckError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessIdentity, ProcessTable, ProcessUse
+from holdfast.resources._cgroup import find_groups, kill, remove
 from holdfast.resources._loops import on_loop
 from holdfast.resources._pipes import InPipe, OutPipe, Ring
 from holdfast.resources._sandbox import Sandbox
@@ -237,6 +238,7 @@ class KeptProcess:
             "exit": self._on_exit,
             "stuck": self._on_stuck,
             "crowded": self._on_crowded,
+            "alone": self._on_alone,
         }
         if word in hear:
             hear[word](rest)
@@ -280,6 +282,9 @@ class KeptProcess:
     def _on_crowded(self, text: str) -> None:
         log.warning("%s is ended: %s processes and threads are more than its sandbox allows", self, text)
 
+    def _on_alone(self, text: str) -> None:
+        log.debug("%s has no control group of its own, which changes nothing: %s", self, text)
+
     def _on_gone(self) -> None:
         if not self._started.done():
             self._on_failed("0 keeper")
@@ -306,16 +311,21 @@ class KeptProcess:
 
 
 def kill_carriers(table: ProcessTable, tag: int, rounds: int = 200) -> list[int]:
-    """Kill whatever carries a tag until two looks in a row find nothing. Returns what is still there after many.
+    """Kill whatever carries a tag until two looks in a row find nothing, and remove its control group. Returns what is still there
+    after many looks.
 
     Blocks; for a thread.
     """
+    for group in find_groups(tag):
+        kill(group, tag)
     clean = 0
     found: list[int] = []
     for _ in range(rounds):
         found = table.carriers(tag)
         clean = 0 if found else clean + 1
         if clean == 2:
+            for group in find_groups(tag):
+                remove(group)
             return []
         for pid in found:
             table.kill_carrier(pid, tag)

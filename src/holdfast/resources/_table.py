@@ -12,6 +12,7 @@ from pathlib import Path
 
 from holdfast.errors import PlatformError
 from holdfast.ports import Place, ProcessIdentity, ProcessUse
+from holdfast.resources._cgroup import holds
 
 PROC = Path("/proc")
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -42,14 +43,14 @@ class SystemProcessTable:
             os.close(handle)
 
     def carriers(self, tag: int) -> list[int]:
-        return [int(entry) for entry in os.listdir(PROC) if entry.isdigit() and _tag(int(entry)) == tag]
+        return [int(entry) for entry in os.listdir(PROC) if entry.isdigit() and _carries(int(entry), tag)]
 
     def kill_carrier(self, pid: int, tag: int) -> bool:
         handle = _open(pid)
         if handle is None:
             return False
         try:
-            if _tag(pid) != tag or not _is_alive(handle):
+            if not _carries(pid, tag) or not _is_alive(handle):
                 return False
             signal.pidfd_send_signal(handle, signal.SIGKILL)
             return True
@@ -120,14 +121,17 @@ def _started(pid: int) -> int:
     return int(_stat(pid)[19])
 
 
-def _tag(pid: int) -> int | None:
-    """The soft limit on file locks, which Linux does not enforce; None of one that is gone or has none."""
+def _carries(pid: int, tag: int) -> bool:
+    """Whether it lives, and has the tag as its soft limit on file locks, which Linux does not enforce, or is in the tag's group."""
     try:
-        lines = (PROC / str(pid) / "limits").read_bytes().splitlines()
-        soft = next(line for line in lines if line.startswith(_LOCKS)).split()[3]
-        return int(soft) if soft.isdigit() and _stat(pid)[0] not in b"ZX" else None
-    except (OSError, StopIteration):
-        return None
+        return (_locks(pid) == b"%d" % tag or holds(pid, tag)) and _stat(pid)[0] not in b"ZX"
+    except OSError:  # it is gone
+        return False
+
+
+def _locks(pid: int) -> bytes:
+    lines = (PROC / str(pid) / "limits").read_bytes().splitlines()
+    return next((line.split()[3] for line in lines if line.startswith(_LOCKS)), b"")
 
 
 def _children(pid: int) -> list[int]:
