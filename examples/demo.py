@@ -1,109 +1,140 @@
-"""Two runs side by side, each with listeners of its own; one completes, one is cancelled; nothing is left."""
+"""`make demo`: a job runs live, is killed with SIGKILL in the middle, goes on where it was, and leaves nothing behind.
+
+Scripts, an agent that speaks ACP, a child run for each room, exit rules and a person: no key, no network.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import json
+import os
+import shutil
+import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from holdfast import BaseEvent, Run, Runtime
-from holdfast.events import ResourceReleasedEvent, RunCancelledEvent, RunCompletedEvent, StepStartedEvent
-
+FLOW = Path(__file__).parent / "demo" / "paint_the_house.flow.yaml"
+COMMAND = [sys.executable, "-m", "holdfast"]
 COLOUR = sys.stdout.isatty()
+PATIENCE = 60.0
 
 
-def say(who: str, text: str) -> None:
-    tint = {"painter": "36", "sweeper": "33"}.get(who, "1")
-    print(f"\033[{tint}m{who:>8}\033[0m  {text}" if COLOUR else f"{who:>8}  {text}")
+def say(text: str) -> None:
+    print(f"\n\033[1;36m▸ {text}\033[0m" if COLOUR else f"\n> {text}", flush=True)
 
 
-class RoomPaintedEvent(BaseEvent):
-    """A room has its new colour."""
+class Project:
+    """A folder of its own, and the command in it."""
 
-    room: str
-    colour: str
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.copy(FLOW, folder)
+        inherited = {name: value for name, value in os.environ.items() if name != "HOLDFAST_HOME"}
+        self.environment = {**inherited, "PYTHONUNBUFFERED": "1"}
 
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*COMMAND, *arguments], cwd=self.folder, env=self.environment)
 
-def mix(colour: str) -> str:
-    """A blocking step: it runs in a thread and still belongs to its run."""
-    return f"light {colour}"
+    def call(self, *arguments: str) -> None:
+        subprocess.run([*COMMAND, *arguments], cwd=self.folder, env=self.environment, check=False, timeout=PATIENCE)
 
+    def ask(self, *arguments: str) -> Any:
+        """What a command says with `--json`."""
+        command = [*COMMAND, *arguments, "--json"]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, check=True, timeout=PATIENCE
+        )
+        return json.loads(done.stdout)
 
-def listen(run: Run) -> None:
-    """Handlers that hear this run alone, and go when it ends."""
-
-    @run.on(RoomPaintedEvent)
-    def painted(source: object, event: RoomPaintedEvent) -> None:
-        say(run.name, f"event {event.emission_sequence}: the {event.room} is {event.colour}")
-
-    @run.on(StepStartedEvent)
-    def started(source: object, event: StepStartedEvent) -> None:
-        say(run.name, f"event {event.emission_sequence}: step {event.name} started")
-
-    @run.on(ResourceReleasedEvent)
-    def released(source: object, event: ResourceReleasedEvent) -> None:
-        say(run.name, f"event {event.emission_sequence}: released {event.kind} {event.resource}")
-
-    @run.on(RunCompletedEvent, RunCancelledEvent)
-    def ended(source: object, event: RunCompletedEvent | RunCancelledEvent) -> None:
-        say(run.name, f"event {event.emission_sequence}: {event.type}" + (f", {event.reason}" if event.reason else ""))
-
-
-def owns(run: Run) -> str:
-    held = ", ".join(f"{holding.kind} {holding.name}" for holding in run.inventory())
-    return f"{run.name} is {run.status} and owns: {held}"
+    def processes(self) -> list[int]:
+        """Every process of this machine that works in the folder."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if Path(os.readlink(entry / "cwd")).is_relative_to(self.folder):
+                    found.append(int(entry.name))
+            except OSError:  # it ended meanwhile, or is somebody else's
+                continue
+        return found
 
 
-def borrow_directory(run: Run) -> Path:
-    directory = tempfile.TemporaryDirectory(prefix=f"holdfast-{run.name}-")
-    run.hold("directory", Path(directory.name).name, directory.cleanup)
-    return Path(directory.name)
+def wait_until(reached: Any, what: str) -> None:
+    """Look until it is so. Raises SystemExit if it never is."""
+    deadline = time.monotonic() + PATIENCE
+    while not reached():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"demo: {what} did not happen within {PATIENCE:g} s")
+        time.sleep(0.02)
 
 
-async def paint(run: Run, ready: asyncio.Event) -> int:
-    listen(run)
-    directory = borrow_directory(run)
-    rooms = ["kitchen", "hall", "attic"]
-    say("demo", owns(run))
-    for room in rooms:
-        colour = await run.spawn(mix, "green", name=f"mix for {room}")
-        (directory / room).write_text(colour)
-        run.emit(RoomPaintedEvent(room=room, colour=colour))
-    ready.set()
-    return len(rooms)
+def kill_in_the_middle(project: Project) -> int:
+    """Run the flow until it paints the kitchen, and kill whoever runs it. Returns how many processes there were."""
+    runner = project.start("run", FLOW.name)
+    wait_until(lambda: (project.folder / "in-the-middle").exists() or runner.poll() is not None, "the kitchen")
+    held = len(project.processes()) - 1
+    runner.kill()
+    runner.wait()
+    say(f"killed with SIGKILL in the kitchen; it had {held} processes below it")
+    wait_until(lambda: not project.processes(), "the end of its processes")
+    say("they are all gone; nobody had to clean up")
+    (project.folder / "killed").touch()
+    return held
 
 
-async def sweep(run: Run, ready: asyncio.Event) -> None:
-    listen(run)
-    borrow_directory(run)
-    run.spawn(asyncio.Event().wait, name="sweep for ever")
-    async with run.waiting("more dust"):
-        ready.set()
-        await asyncio.Event().wait()
+def go_on(project: Project, job: str) -> None:
+    """Start a worker, answer what the job asks, and see it to its end."""
+    worker = project.start("worker")
+    try:
+        project.call("wait", job)
+        say("it waits for a person: does the house look good? Yes.")
+        project.call("answer", job, "--output", "approved=yes")
+        project.call("wait", job)
+    finally:
+        worker.terminate()
+        worker.wait()
 
 
-async def main() -> None:
-    say(
-        "demo", "two runs side by side: each hears its own events, owns what it borrows, and gives it back when it ends"
+def show(project: Project, job: str, held: int) -> bool:
+    """The table at the end. Says whether everything is as it should be."""
+    told = project.ask("status", job)
+    ran = Counter((project.folder / "ran.log").read_text().splitlines())
+    left = len(project.processes())
+    rows = [(step["step"], step["status"], str(step["attempt"])) for step in told["steps"]]
+    width = max(len(name) for name, _, _ in rows)
+    for name, status, attempt in (("step", "status", "attempt"), *rows):
+        print(f"  {name:<{width}}  {status:<9}  {attempt}")
+    print(f"\n  job                          {told['status']}")
+    print(f"  ran once                     {', '.join(name for name, times in ran.items() if times == 1)}")
+    print(
+        f"  ran again                    {', '.join(f'{name} ({times}x)' for name, times in ran.items() if times > 1)}"
     )
-    async with Runtime() as runtime:
-        painting, sweeping = asyncio.Event(), asyncio.Event()
-        painter = runtime.start(paint, painting, name="painter")
-        sweeper = runtime.start(sweep, sweeping, name="sweeper")
-        await sweeping.wait()
-        say("demo", owns(sweeper))
-        rooms = await painter
-        say("demo", f"{painter.name} painted {rooms} rooms and is {painter.status}")
-        await sweeper.acancel("the demo is over")
-        say("demo", f"{sweeper.name} is {sweeper.status}")
-        left = runtime.inventory()
-        say("demo", f"left behind: {', '.join(f'{h.kind} {h.name}' for h in left) or 'nothing'}")
-        if left:
-            sys.exit(1)
+    print(
+        "                               (the kitchen was in flight when it was killed; look was sent back by its exit rule)"
+    )
+    print(f"  processes held at the kill   {held}")
+    print(f"  processes left               {left}")
+    return told["status"] == "completed" and not left and ran["plan"] == ran["paint hall"] == ran["paint attic"] == 1
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        project = Project(Path(folder).resolve())
+        project.call("init")
+        say("a job runs: scripts, an agent, a child run for each room")
+        held = kill_in_the_middle(project)
+        [job] = project.ask("jobs")
+        say("a worker is started; it finds the job and goes on in the kitchen")
+        go_on(project, job["id"])
+        say("what became of it")
+        good = show(project, job["id"], held)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # so that `make demo | head` ends quietly
-    asyncio.run(main())
+    try:
+        raise SystemExit(main())
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

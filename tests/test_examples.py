@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from tests.runs.support import run_script
 
+from holdfast.testing import process_audit
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.is_file()]
 
@@ -24,11 +26,15 @@ def blocks() -> Iterator[Any]:
             yield pytest.param(match[1], id=f"{page.relative_to(ROOT)}:{line}")
 
 
-def test_the_demonstration_runs_and_leaves_nothing() -> None:
+def test_the_demonstration_is_killed_goes_on_and_leaves_nothing() -> None:
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "demo.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
-    assert (done.stderr, done.returncode) == ("", 0)
-    assert "left behind: nothing" in done.stdout
+    with process_audit():
+        done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "killed with SIGKILL in the kitchen" in done.stdout
+    assert re.search(r"ran once +plan, paint hall, paint attic\n", done.stdout)
+    assert re.search(r"processes left +0\n", done.stdout)
     assert "\033" not in done.stdout
 
 

@@ -32,6 +32,9 @@ class Pair:
 class Model:
     """Looks like a pydantic model; its plain form is asked for in JSON's terms."""
 
+    def __repr__(self) -> str:
+        return "Model()"
+
     def model_dump(self, *, mode: str) -> dict[str, str]:
         return {"mode": mode}
 
