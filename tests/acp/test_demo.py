@@ -68,3 +68,11 @@ def test_every_message_of_the_demonstration_is_as_the_official_types_want_it(tmp
         "agent_message_chunk", "agent_thought_chunk", "plan", "tool_call", "tool_call_update", "user_message_chunk",
         "current_mode_update",
     }  # fmt: skip
+
+
+def test_started_by_hand_it_says_what_it_is_and_leaves() -> None:
+    # regression: without a pipe on its input it waited for ever
+    command = [sys.executable, "-m", "holdfast.acp.demo"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=40, check=False)
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert "holdfast agents check demo" in done.stderr

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -363,5 +364,13 @@ async def serve() -> None:
     await agent.peer.stop()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve whoever is at the other end of the pipes. Leaves with a sentence if there is nobody."""
+    ends = [os.fstat(stream.fileno()).st_mode for stream in (sys.stdin, sys.stdout)]
+    if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in ends):
+        raise SystemExit(f"{__doc__}\nIt speaks with a program, over pipes: holdfast agents check demo")
     asyncio.run(serve())
+
+
+if __name__ == "__main__":
+    main()
