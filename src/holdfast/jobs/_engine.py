@@ -31,7 +31,7 @@ from holdfast.jobs._definition import (
     variables_of,
 )
 from holdfast.jobs._listing import list_steps
-from holdfast.jobs._logs import pass_on_logs
+from holdfast.jobs._logs import JobLogs
 from holdfast.jobs._meter import JobMeter
 from holdfast.jobs._requests import Inbox
 from holdfast.jobs._scheduler import outputs_of
@@ -114,8 +114,12 @@ class JobEngine:
     def cache(self) -> ResultCache:
         return ResultCache(self.home / "cache")
 
+    @cached_property
+    def _logs(self) -> JobLogs:
+        return JobLogs(self.runtime.event_bus)
+
     def workspace(self, job_id: str) -> Path:
-        """The directory that a job's steps work in."""
+        """The directory that a job's steps work in, once one of them needs it."""
         return self.home / "jobs" / job_id / "workspace"
 
     # -- the runner ------------------------------------------------------------------------------------------------
@@ -140,7 +144,7 @@ class JobEngine:
         graph = compile_flow(definition.flow)
         store, made_by = self.runtime.store, f"flow:{definition.flow.name}"
         journalling = self._journalling()
-        if await store.run(job.id) is None:
+        if job.runs == 1 or await store.run(job.id) is None:  # one that is claimed for the first time has no journal
             await inbox.peek(0.0)  # whoever cancels it before it begins must be heard before it does
             return Opened(await journalling.begin(job.id, graph, made_by))
         restored = await restore(store, job.id, graph)
@@ -171,10 +175,9 @@ class JobEngine:
     async def _run(
         self, job: Job, definition: Definition, variables: Variables, inbox: Inbox, opened: Opened
     ) -> JobOutcome:
-        flow, workspace = definition.flow, self.workspace(job.id)
-        workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flow = definition.flow
         project = Path(definition.project) if definition.project else self.home.parent
-        shared = Shared(self, inbox, job.id, workspace, project, variables.secrets)
+        shared = Shared(self, inbox, job.id, self.workspace(job.id), project, variables.secrets)
         used = opened.restored.fold.root.usage if opened.restored is not None else Usage()
         meter = JobMeter(f"job {job.id}", flow.limits, used=used, is_job=True)
         body = JobBody(Scope(shared, flow, variables.values, meter), opened.beginning())
@@ -191,9 +194,9 @@ class JobEngine:
         except BaseException:
             await opened.log.close()
             raise
-        pass_on_logs(run, inbox.control, job.id)
-        inbox.begin(run, body, shared)
-        end = await _until_over(run)
+        with self._logs.passed_on(job.id, inbox.control):
+            inbox.begin(run, body, shared)
+            end = await _until_over(run)
         await inbox.settle_all()
         if run.ending.problem is not None:
             raise run.ending.problem
@@ -231,6 +234,7 @@ class JobEngine:
 
     async def aclose(self) -> None:
         """Start nothing more, and end the processes that are left. Twice is fine."""
+        self._logs.close()
         if self._agents is None and "agents" in self.__dict__:
             await self.agents.release_all()
             await self._ledger.aclose()

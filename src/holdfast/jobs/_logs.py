@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from holdfast.events import EventBus
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.job import JobStartedEvent
 from holdfast.events.families.llm import LLMStreamChunkEvent, LLMThinkingChunkEvent
@@ -17,7 +20,6 @@ from holdfast.events.families.step import (
 )
 from holdfast.jobs._listing import enter_place
 from holdfast.ports import JobControl, LogLine
-from holdfast.runs import Run
 
 _STEPS: dict[type[BaseEvent], str] = {
     StepStartedEvent: "started",
@@ -28,32 +30,66 @@ _STEPS: dict[type[BaseEvent], str] = {
 }
 
 
-def pass_on_logs(run: Run, control: JobControl, job_id: str) -> None:
-    """Have a job's control told what its steps write and do, until it ends."""
-    places = {job_id: ""}
+class JobLogs:
+    """Tells the controls of running jobs what their steps write and do: one set of handlers for all jobs of an engine.
 
-    def path(event: BaseEvent, step: str) -> str:
-        return places.get(event.run_id or "", "") + step
+    Handlers for each job would have the bus plan its deliveries anew, for every run it has, with every job that begins.
+    """
 
-    @run.on(JobStartedEvent)
-    def started(source: Any, event: JobStartedEvent) -> None:
-        if event.called_as:
-            enter_place(places, event.run_id or "", event.called_as)
+    def __init__(self, bus: EventBus) -> None:
+        self._bus = bus
+        self._jobs: dict[str, tuple[JobControl, dict[str, str]]] = {}
+        """By root run: who is told, and where in the job each of its runs stands."""
+        self._handlers: dict[type[BaseEvent], Callable[..., None]] = {
+            JobStartedEvent: self._started,
+            StepOutputChunkEvent: self._output,
+            LLMStreamChunkEvent: self._text,
+            LLMThinkingChunkEvent: self._text,
+            **dict.fromkeys(_STEPS, self._step),
+        }
+        self._is_listening = False
 
-    @run.on(StepOutputChunkEvent)
-    def output(source: Any, event: StepOutputChunkEvent) -> None:
-        channel: Any = event.stream
-        control.log(LogLine(event.at_us, path(event, event.name), channel, event.chunk, event.attempt))
+    @contextmanager
+    def passed_on(self, job_id: str, control: JobControl) -> Iterator[None]:
+        """Have a job's control told, until it ends."""
+        if not self._is_listening:
+            self._is_listening = True
+            for event_type, handler in self._handlers.items():
+                self._bus.register_handler(event_type, handler)
+        self._jobs[job_id] = (control, {job_id: ""})
+        try:
+            yield
+        finally:
+            del self._jobs[job_id]
 
-    @run.on(LLMStreamChunkEvent, LLMThinkingChunkEvent)
-    def text(source: Any, event: Any) -> None:
-        channel: Any = "text" if isinstance(event, LLMStreamChunkEvent) else "thinking"
-        control.log(LogLine(event.at_us, path(event, event.task_name or ""), channel, event.chunk))
+    def close(self) -> None:
+        """Listen no more. Twice is fine."""
+        if self._is_listening:
+            self._is_listening = False
+            for event_type, handler in self._handlers.items():
+                self._bus.off(event_type, handler)
 
-    @run.on(*_STEPS)
-    def step(source: Any, event: Any) -> None:
+    def _started(self, source: Any, event: JobStartedEvent) -> None:
+        job = self._jobs.get(event.root_run_id or "")
+        if job is not None and event.called_as:
+            enter_place(job[1], event.run_id or "", event.called_as)
+
+    def _output(self, source: Any, event: StepOutputChunkEvent) -> None:
+        self._tell(event, event.name, event.stream, event.chunk, event.attempt)
+
+    def _text(self, source: Any, event: Any) -> None:
+        channel = "text" if isinstance(event, LLMStreamChunkEvent) else "thinking"
+        self._tell(event, event.task_name or "", channel, event.chunk)
+
+    def _step(self, source: Any, event: Any) -> None:
         if event.step:
             said = getattr(event, "error", "") or getattr(event, "reason", "")
             line = _STEPS[type(event)] + (f": {said}" if said else "")
-            channel: Any = "human" if isinstance(event, StepWaitingEvent) else "step"
-            control.log(LogLine(event.at_us, path(event, event.name), channel, line, getattr(event, "attempt", 1)))
+            channel = "human" if isinstance(event, StepWaitingEvent) else "step"
+            self._tell(event, event.name, channel, line, getattr(event, "attempt", 1))
+
+    def _tell(self, event: BaseEvent, step: str, channel: Any, text: str, attempt: int = 1) -> None:
+        job = self._jobs.get(event.root_run_id or "")
+        if job is not None:
+            control, places = job
+            control.log(LogLine(event.at_us, places.get(event.run_id or "", "") + step, channel, text, attempt))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,7 +63,7 @@ class Shared:
         self.engine = engine
         self.settle, self.show = outside.settle, outside.show
         self.job_id = job_id
-        self.workspace = workspace
+        self._workspace = workspace
         self.project = project
         self.secrets = secrets
         """Values that are shown and stored nowhere."""
@@ -78,6 +79,12 @@ class Shared:
         """Outputs of flows inside steps that are not over, by the call that started them."""
         self._loop = asyncio.get_running_loop()
         self._knock: asyncio.Future[None] | None = None
+
+    @cached_property
+    def workspace(self) -> Path:
+        """The directory that its steps work in, made for the first that does."""
+        self._workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._workspace
 
     def knock(self) -> None:
         """Something came from outside: whoever waits looks again. From any thread."""

@@ -63,7 +63,7 @@ class Job(Struct, frozen=True):
     worker: str = ""
     """the incarnation that has it; empty when none has"""
     runs: int = 0
-    """how often a worker claimed it"""
+    """how often a worker claimed it; a runner that is handed it with 1 is the first, and finds nothing written down"""
     updated_us: int = 0
     started_us: int | None = None
     ended_us: int | None = None

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.ids import new_id
 from holdfast.ports import Job, JobOutcome, JobRequest, JobRunner, JobStatus, RequestKind
@@ -63,7 +64,7 @@ class Claimed:
 
     def again(self) -> Claimed:
         """The same job in the hands of the next worker."""
-        return Claimed(self.jobs, self.job)
+        return Claimed(self.jobs, replace(self.job, runs=self.job.runs + 1))
 
 
 class JobRunnerConformance(ABC):
