@@ -6,10 +6,10 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from concurrent.futures import Future
 
 from msgspec.structs import replace
 
+from holdfast.checkpoints._beats import Heartbeat, heartbeat_of
 from holdfast.checkpoints._behind import WriteBehind
 from holdfast.checkpoints._blobs import BlobWriter
 from holdfast.checkpoints._config import Durability
@@ -84,7 +84,7 @@ class RunLog(RecordedTree):
         """Bytes taken down since the last mark."""
         self._snapshots = snapshots
         self._marking = marking
-        self._beat: Future[None] | None = None
+        self._heartbeat: Heartbeat | None = None
         self._held_until = 0
         self._behind: WriteBehind | None = None
         self._failure: Exception | None = None
@@ -282,22 +282,21 @@ class RunLog(RecordedTree):
         """Keep the hold on the run while its steps take their time. Until `stop_beating`, or the end."""
         place = Position(self.session.root_run_id)
         self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None), place)
-        self._beat = loop_thread.submit(self._hold_on())
+        self._heartbeat = heartbeat_of(loop_thread, self._clock, HOLD_US / 3_000_000)
+        self._heartbeat.add(self._renew_hold, loop_thread)
 
     def stop_beating(self) -> None:
-        if self._beat is not None:
-            self._beat.cancel()
-            self._beat = None
+        if self._heartbeat is not None:
+            self._heartbeat.remove(self._renew_hold)
+            self._heartbeat = None
 
-    async def _hold_on(self) -> None:
-        while True:
-            await self._clock.sleep(HOLD_US / 3_000_000)
-            try:
-                await self.store.append(Batch(self.session, hold_until_us=self._hold_until()))
-            except FencedError:
-                return  # somebody took the run over; its next commit will say so
-            except StorageError as error:
-                log.warning("the hold on run %s could not be renewed: %s", self.session.root_run_id, error)
+    async def _renew_hold(self) -> None:
+        try:
+            await self.store.append(Batch(self.session, hold_until_us=self._hold_until()))
+        except FencedError:
+            self.stop_beating()  # somebody took the run over; its next commit will say so
+        except StorageError as error:
+            log.warning("the hold on run %s could not be renewed: %s", self.session.root_run_id, error)
 
     def _hold_until(self) -> int:
         self._held_until = self._clock.time_ns() // 1000 + HOLD_US
