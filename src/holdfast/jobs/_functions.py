@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,10 +16,26 @@ from typing import Any
 from holdfast.errors import JobStepError
 from holdfast.flowfiles import Executor, PythonCall
 
+FRESH_SECONDS = 0.1
+"""How long it may take until a module that was changed is used: its file is not looked at for each of many jobs."""
+_KEPT = 256
+_found: dict[tuple[PythonCall, str], tuple[float, Callable[..., Any]]] = {}
+
 
 def find_function(executor: Executor, directory: str) -> Callable[..., Any]:
     """The function that a step calls; a module beside the flow file comes first. Raises JobStepError if it is not there."""
     assert isinstance(executor, PythonCall)
+    now = time.monotonic()
+    until, function = _found.get((executor, directory), (0.0, None))
+    if function is None or until < now:
+        function = _find(executor, directory)
+        if len(_found) >= _KEPT:
+            _found.clear()
+        _found[executor, directory] = (now + FRESH_SECONDS, function)
+    return function
+
+
+def _find(executor: PythonCall, directory: str) -> Callable[..., Any]:
     try:
         found: Any = _module(executor.module, directory)
         for name in executor.function.split("."):

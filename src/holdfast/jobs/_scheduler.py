@@ -82,7 +82,6 @@ class JobScheduler(Scheduler):
         self._is_root = run.parent is None
         self._timer: asyncio.Task[None] | None = None
         self._timed_for = 0
-        self._random = random.Random()
 
     def _alone(self, commands: list[Command]) -> Execution | None:
         """Only a function runs where the scheduler stands: while anything else goes on, requests are heard."""
@@ -322,7 +321,7 @@ class JobScheduler(Scheduler):
         return Attempt(attempt_of(self.graph, self.state, execution), execution.tries, execution.fallback, rounds)
 
     def _delay_until(self, delay: float, jitter: float) -> int:
-        moved = delay * (1 + self._random.uniform(-jitter, jitter))
+        moved = delay * (1 + random.uniform(-jitter, jitter))
         return self._now_us() + round(moved * 1e6)
 
     def _tell_exit(self, verdict: Verdict, execution: Execution) -> None:
