@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.jobs.support import HERE, Bench, Control, flow, given, job_of, python
 
 from holdfast.errors import RunBusyError, StorageError
 from holdfast.flowfiles import Extension, PythonCall, ResourceRequest, SubFlow
-from holdfast.jobs import Call
+from holdfast.jobs import Call, _functions
 from holdfast.ports import JobStatus
 from holdfast.runs import Run
 from holdfast.streaming import observe
@@ -60,6 +61,34 @@ async def test_a_function_beside_the_flow_comes_first(bench: Bench, tmp_path: Pa
     (tmp_path / "json.py").write_text("def mine(**given):\n    return {'whose': 'mine'}\n", encoding="utf-8")
     call = PythonCall(module="json", function="mine")
     assert await bench.outputs(flow(step("a", call), directory=str(tmp_path))) == {"whose": "mine"}
+
+
+async def test_a_function_that_was_changed_is_found_anew(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_functions, "FRESH_SECONDS", -1.0)  # whatever was found is looked for again
+    call = PythonCall(module="changing", function="mine")
+    for version in range(2):
+        (tmp_path / "changing.py").write_text(f"def mine(**given):\n    return {{'v': {version}}}\n", encoding="utf-8")
+        os.utime(tmp_path / "changing.py", ns=(version, version))
+        assert await bench.outputs(flow(step("a", call), directory=str(tmp_path))) == {"v": version}
+
+
+async def test_a_job_has_a_folder_once_a_step_works_there(bench: Bench) -> None:
+    for work_done, is_there in ((python("one"), False), (script("pwd"), True)):
+        job = job_of(flow(step("a", work_done)))
+        assert (await bench.engine.run(job, Control())).status is JobStatus.COMPLETED
+        assert bench.engine.workspace(job.id).is_dir() is is_there
+
+
+async def test_a_closed_engine_leaves_no_handler_on_the_bus(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    before = bench.runtime.event_bus.registrations()
+    await bench.run(flow(step("a", script("echo up here >&2"))))
+    assert len(bench.runtime.event_bus.registrations()) > len(before)
+    await bench.engine.aclose()
+    assert bench.runtime.event_bus.registrations() == before
+    await bench.aclose()
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from holdfast.clock import Clock
+from holdfast.logs import get_logger
 from holdfast.threads import LoopThread
 
+log = get_logger("checkpoints")
 Renew = Callable[[], Awaitable[None]]
 
 
@@ -46,7 +48,9 @@ class Heartbeat:
                 if not due:
                     self._task = None
                     return
-            await asyncio.gather(*(renew() for renew in due))
+            for problem in await asyncio.gather(*(renew() for renew in due), return_exceptions=True):
+                if problem is not None:  # the others' holds go on
+                    log.error("a hold could not be renewed", exc_info=problem)
 
 
 _heartbeats: WeakKeyDictionary[LoopThread, Heartbeat] = WeakKeyDictionary()

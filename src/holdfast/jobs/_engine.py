@@ -50,7 +50,7 @@ MakeLease: TypeAlias = Callable[[Run, dict[str, Any]], Awaitable[Lease]]
 """Makes something for a run to hold, from a step's options. The run gives it back."""
 OUTPUT_CAP = 5 * 1024 * 1024
 PEEK_SECONDS = 0.5
-"""How long it may take until it is known that someone wants a job that had ended to go on."""
+"""How long it may take until it is known that someone wants a job that is paused to go on."""
 _PUT_DOWN = {RunStatus.PAUSED: PEEK_SECONDS, RunStatus.WAITING: 0.05}
 """The same for a job that was put down; one that waits may have been woken by the clock alone."""
 
@@ -149,9 +149,7 @@ class JobEngine:
             return Opened(await journalling.begin(job.id, graph, made_by))
         restored = await restore(store, job.id, graph)
         status = RunStatus(restored.info.status)
-        if status.is_terminal and (
-            status is not RunStatus.FAILED or await inbox.peek(PEEK_SECONDS) not in ("retry", "rerun")
-        ):
+        if status.is_terminal and (status is not RunStatus.FAILED or await inbox.peek(0.0) not in ("retry", "rerun")):
             return await self._recalled(restored, status)
         await inbox.peek(_PUT_DOWN.get(status, 0.0))
         log, ref = await journalling.resume(restored, graph, made_by)
