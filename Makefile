@@ -42,7 +42,7 @@ demo: $(STAMP) ## Run the demonstration
 	@$(PY) examples/demo.py
 
 test: $(STAMP) ## Run all tests (ARGS='-k events -x' goes to pytest)
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-agents: $(STAMP) ## Test with agents of vendors, installed from npm into .cache (ARGS='-k claude')
 	@$(PY) -m pytest tests/acp/vendors.py $(ARGS)
