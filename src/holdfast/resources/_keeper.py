@@ -30,7 +30,17 @@ from holdfast.resources._table import SystemProcessTable
 
 log = get_logger("resources")
 
-PROGRAM = Path(__file__).with_name("_zygote.py")
+PROGRAM = """
+import os, sys
+folder = sys.argv[1]
+for name, path in (("holdfast", os.path.dirname(folder)), ("holdfast.resources", folder)):
+    package = sys.modules[name] = type(sys)(name)
+    package.__path__ = [path]
+from holdfast.resources._zygote import main
+main(*map(int, sys.argv[2:]))
+"""
+"""Imports the keepers' program, without all that its packages would bring. A file would be compiled anew each time: a megabyte."""
+FOLDER = str(Path(__file__).parent)
 CLOSE_SECONDS = 5.0
 
 
@@ -157,7 +167,7 @@ class _Zygote:
         self._control.setblocking(False)
         owner = os.pidfd_open(os.getpid())
         try:
-            command = [sys.executable, "-I", "-S", "-B", str(PROGRAM), str(theirs.fileno()), str(owner)]
+            command = [sys.executable, "-I", "-S", "-c", PROGRAM, FOLDER, str(theirs.fileno()), str(owner)]
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """The keepers' own program: one zygote per owner, which forks one stub per process tree. It never imports Holdfast as a whole.
 
-Run as `python -I -S -B _zygote.py CONTROL OWNER`: two inherited file descriptors, the control socket and the owner's pidfd. A
+Started by `_keeper.PROGRAM` with two inherited file descriptors, the control socket and the owner's pidfd. A
 message on the control socket brings the other ends of a tree's channel and pipes, and a memory file with what to run.
 
 Few modules, on purpose: every import is memory that each stub shares or copies.
@@ -13,12 +13,6 @@ import marshal
 import os
 import select
 import sys
-
-if __name__ == "__main__":  # our own parts, without all that the packages would bring
-    for name, folder in (("holdfast", "/.."), ("holdfast.resources", "")):
-        package = type(sys)(name)
-        package.__path__ = [os.path.dirname(__file__) + folder]
-        sys.modules[name] = package
 
 from holdfast.resources import _cgroup
 from holdfast.resources._below import children, read_out, signal_trees
@@ -119,15 +113,10 @@ def receive(control: _socket.socket) -> tuple[bytes, list[int]]:
     return message, [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
 
 
-def main() -> None:
-    control, owner = (int(argument) for argument in sys.argv[1:])
+def main(control: int, owner: int) -> None:
     os.set_inheritable(control, False)
     os.set_inheritable(owner, False)
     zygote = Zygote(_socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fileno=control), owner)
     gc.disable()
     gc.freeze()
     zygote.serve()
-
-
-if __name__ == "__main__":
-    main()
