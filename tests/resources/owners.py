@@ -108,7 +108,7 @@ async def leases(path: str) -> None:
     assert process.keeper is not None
     stub = process.keeper.pid
     (folder / "file").write_text("x")
-    (zygote,) = [found.pid for found in started_here() if "_zygote" in found.command and found.pid != stub]
+    (zygote,) = [found.pid for found in started_here() if "holdfast-keeper" in found.command and found.pid != stub]
     pids = [use.pid for use in process.processes()]
     tell(pids=pids, leader=process.pid, keepers=[zygote, stub], folder=str(folder), run=run.id)
     await asyncio.Event().wait()

@@ -30,7 +30,7 @@ from holdfast.resources._table import SystemProcessTable
 
 log = get_logger("resources")
 
-PROGRAM = """
+PROGRAM = """# holdfast-keeper
 import os, sys
 folder = sys.argv[1]
 for name, path in (("holdfast", os.path.dirname(folder)), ("holdfast.resources", folder)):
