@@ -97,7 +97,7 @@ class Scheduler:
                 self._await_reader_in_thread()
             commands = self.decide()
             alone = self._alone(commands)
-            if alone is None or self.program.is_async(alone.step) or self.run.is_ending:
+            if alone is None or self.program.is_async(alone.step) or self.run.is_ending or self.run.is_held_back:
                 return commands
             outside = position.set(self.place(alone))
             try:
@@ -120,6 +120,8 @@ class Scheduler:
         while True:
             if self.run.outlet.crowding() is not None:
                 await self._await_reader()
+            if self.run.is_held_back:
+                await self._await_gate()
             if self.run.is_ending:
                 raise asyncio.CancelledError
             commands = self.decide()
@@ -151,6 +153,11 @@ class Scheduler:
     async def stay(self, ended: Complete | Fail | Park) -> bool:
         """Wait a while although there is nothing to do. Says whether there is something now."""
         return False
+
+    async def _await_gate(self) -> None:
+        """Between steps: none starts while the run is paused. What is done is on disk meanwhile."""
+        await self.commit()
+        await self.run.gate()
 
     async def _await_reader(self) -> None:
         """Between steps: let whoever reads the run's stream catch up. What is done is on disk meanwhile."""
