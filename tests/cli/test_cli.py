@@ -46,7 +46,11 @@ def test_events_lists_every_type_with_its_sentence_and_no_colour_in_a_pipe() -> 
     assert (done.stderr, done.returncode) == ("", 0)
     assert "\033" not in done.stdout
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    shipped = {tag for tag, cls in event_classes().items() if cls.__module__.startswith("holdfast.")}
+    shipped = {
+        tag
+        for tag, cls in event_classes().items()
+        if cls.__module__.startswith("holdfast.") and not tag.startswith("sample_")
+    }
     assert {row[0] for row in rows} == shipped
     assert [row[0] for row in rows] == sorted(shipped)
     assert all(len(row) == 3 and row[2].endswith(".") for row in rows if row[1] != "BaseEvent")
