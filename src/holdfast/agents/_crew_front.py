@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,6 +11,7 @@ from holdfast.agents._doing import Doing
 from holdfast.agents._filling import fill
 from holdfast.agents._outputs import CrewOutput, TaskOutput
 from holdfast.agents._plan import task_keys
+from holdfast.agents._resumable import ResumableFront
 from holdfast.agents._secrets import supply_secrets
 from holdfast.agents._stored_crew import dump_crew
 from holdfast.agents._uses import reach_uses
@@ -35,7 +36,7 @@ from holdfast.events.families.task import (
 )
 from holdfast.graph import Cancelled, Completed, Execution, Fact, Failed, Graph, Started, Waiting
 from holdfast.human import ConsoleProvider
-from holdfast.kickoff import Asking, Budget, Kickoff, Meter, Moment, check_inputs
+from holdfast.kickoff import Asking, Meter, Moment, check_inputs
 from holdfast.ports import HumanRequest
 from holdfast.runs import Run
 
@@ -96,51 +97,29 @@ class CrewProgram:
         return TaskCancelledEvent, about
 
 
-class CrewFront:
+class CrewFront(ResumableFront["Crew"]):
     """One crew and its kickoffs."""
 
     kind = "crew"
-    state_example: Any = dict
-    on_state_conflict: Literal["fail", "last"] = "fail"
-    is_async = True
 
     def __init__(self, crew: Crew) -> None:
-        self.entity = crew
+        super().__init__(crew)
         self.graph = crew.graph()
-        self._kickoff: Kickoff | None = None
 
     @property
     def name(self) -> str:
         return self.entity.name
 
     @property
-    def made_by(self) -> str:
-        return f"{type(self.entity).__module__}:{type(self.entity).__qualname__}"
-
-    @property
-    def checkpoint(self) -> CheckpointConfig | None:
-        return self.entity.checkpoint_config
-
-    @property
-    def budget(self) -> Budget | None:
-        return self.entity.budget
-
-    @property
     def may_ask(self) -> bool:
         return any(task.human_input for task in self.entity.tasks)
 
-    @property
-    def is_apart(self) -> bool:
-        return self.entity.checkpoint is False
-
     def program(self, run: Run, asking: Asking, done: Mapping[str, Any]) -> CrewProgram:
-        kickoff = self._kickoff
-        assert kickoff is not None
         crew = self.entity
         supply_secrets(crew.all_tools(), run, self.checkpoint)
-        inputs = kickoff.cell.current().get("inputs") or {}
+        inputs = self.kickoff.cell.current().get("inputs") or {}
         doing = Doing(run, crew, inputs, asking, crew.human or ConsoleProvider())
-        return CrewProgram(crew, self.graph, doing, kickoff.recorded())
+        return CrewProgram(crew, self.graph, doing, self.kickoff.recorded())
 
     def typed(self, step: str, result: Any) -> TaskOutput:
         output = msgspec.convert(result, TaskOutput)
@@ -168,15 +147,11 @@ class CrewFront:
         check_inputs(restored, inputs)
 
     def reach(self, used: Mapping[str, AgentUse]) -> None:
-        assert self._kickoff is not None
-        inputs = self._kickoff.cell.current().get("inputs") or {}
+        inputs = self.kickoff.cell.current().get("inputs") or {}
         crew = self.entity
         at_work = [(agent, agent.tools) for agent in crew.everybody]
         at_work += [(crew.who_does(task)[0], task.tools) for task in crew.tasks if task.tools is not None]
         reach_uses(at_work, used, lambda role: fill(role, inputs))
-
-    def saver(self, run: Run) -> None:
-        return None
 
     def event(self, moment: Moment, **about: Any) -> tuple[type[BaseEvent], dict[str, Any]]:
         name = {"crew_name": self.name}
@@ -193,13 +168,3 @@ class CrewFront:
             request: HumanRequest | None = about["request"]
             return CrewKickoffPausedEvent, name | {"message": request.message if request else ""}
         return CrewKickoffCancelledEvent, name | about
-
-    def begins(self, run_id: str, kickoff: Kickoff) -> None:
-        self._kickoff = kickoff
-        self.entity.latest = kickoff
-
-    def ends(self, run_id: str) -> None:
-        self._kickoff = None
-
-    def put_down(self, run_id: str, requests: tuple[HumanRequest, ...]) -> None:
-        self.entity.starter.put_down(run_id, requests)

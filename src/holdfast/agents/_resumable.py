@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
@@ -10,6 +10,7 @@ from holdfast.checkpoints import CheckpointConfig, Where
 from holdfast.ids import new_id
 from holdfast.kickoff import Budget, Front, Kickoff, Starter, checkpoint_config
 from holdfast.ports import HumanRequest, Usage
+from holdfast.runs import Run
 
 
 class Resumable(BaseModel):
@@ -81,3 +82,52 @@ class Resumable(BaseModel):
 
     def _streams(self, asked: bool | None) -> bool:
         return self.stream if asked is None else asked
+
+
+E = TypeVar("E", bound=Resumable)
+
+
+class ResumableFront(Generic[E]):
+    """What the fronts of agents and crews have in common. One is made for each kickoff."""
+
+    state_example: Any = dict
+    on_state_conflict: Literal["fail", "last"] = "fail"
+    is_async = True
+
+    def __init__(self, entity: E) -> None:
+        self.entity = entity
+        self._kickoff: Kickoff | None = None
+
+    @property
+    def made_by(self) -> str:
+        return f"{type(self.entity).__module__}:{type(self.entity).__qualname__}"
+
+    @property
+    def checkpoint(self) -> CheckpointConfig | None:
+        return self.entity.checkpoint_config
+
+    @property
+    def budget(self) -> Budget | None:
+        return self.entity.budget
+
+    @property
+    def is_apart(self) -> bool:
+        return self.entity.checkpoint is False
+
+    @property
+    def kickoff(self) -> Kickoff:
+        """The kickoff that has begun."""
+        assert self._kickoff is not None
+        return self._kickoff
+
+    def saver(self, run: Run) -> None:
+        return None
+
+    def begins(self, run_id: str, kickoff: Kickoff) -> None:
+        self._kickoff = self.entity.latest = kickoff
+
+    def ends(self, run_id: str) -> None:
+        self._kickoff = None
+
+    def put_down(self, run_id: str, requests: tuple[HumanRequest, ...]) -> None:
+        self.entity.starter.put_down(run_id, requests)

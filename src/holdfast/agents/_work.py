@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +13,7 @@ from holdfast.agents._forms import read_form
 from holdfast.agents._history import Condensed, History, Policy, Turn
 from holdfast.agents._loop import GRAPH, AgentProgram
 from holdfast.agents._outputs import AgentOutput
+from holdfast.agents._resumable import ResumableFront
 from holdfast.agents._secrets import supply_secrets
 from holdfast.agents._stored import Shelf, dump_agent
 from holdfast.agents._uses import reach_uses
@@ -27,7 +28,7 @@ from holdfast.events.families.agent import (
     AgentExecutionStartedEvent,
 )
 from holdfast.graph import Graph
-from holdfast.kickoff import Asking, Budget, Kickoff, Meter, Moment
+from holdfast.kickoff import Asking, Budget, Meter, Moment
 from holdfast.models import Message, Model, ModelSettings, RequestLimits, ToolMessage, dump_messages, load_messages
 from holdfast.ports import HumanRequest
 from holdfast.runs import Run
@@ -52,33 +53,21 @@ class Work(Struct, frozen=True, kw_only=True):
     limits: RequestLimits | None = None
 
 
-class AgentFront:
+class AgentFront(ResumableFront["Agent"]):
     """One piece of work of one agent."""
 
     kind = "agent"
     graph: Graph = GRAPH
-    state_example: Any = dict
-    on_state_conflict: Literal["fail", "last"] = "fail"
-    is_async = True
     may_ask = False
 
     def __init__(self, agent: Agent, model: Model, work: Work) -> None:
-        self.entity = agent
+        super().__init__(agent)
         self._model = model
         self._work = work
-        self._kickoff: Kickoff | None = None
 
     @property
     def name(self) -> str:
         return self._work.name
-
-    @property
-    def made_by(self) -> str:
-        return f"{type(self.entity).__module__}:{type(self.entity).__qualname__}"
-
-    @property
-    def checkpoint(self) -> CheckpointConfig | None:
-        return self.entity.checkpoint_config
 
     @property
     def budget(self) -> Budget | None:
@@ -90,14 +79,12 @@ class AgentFront:
         return {"messages": dump_messages(self._work.messages)}
 
     def program(self, run: Run, asking: Asking, done: Mapping[str, Any]) -> AgentProgram:
-        kickoff = self._kickoff
-        assert kickoff is not None
         supply_secrets(self._work.tools, run, self.checkpoint)
         place = run.place
         subject = msgspec.structs.replace(place.subject, agent_id=self.entity.id, agent_role=self.entity.role)
         run.place = msgspec.structs.replace(place, subject=subject)
-        first = load_messages(kickoff.cell.current()["messages"])
-        return AgentProgram(run, self._work, self._model, first, kickoff.recorded())
+        first = load_messages(self.kickoff.cell.current()["messages"])
+        return AgentProgram(run, self._work, self._model, first, self.kickoff.recorded())
 
     def typed(self, step: str, result: Any) -> Any:
         kind: Any = {"think": Turn, "act": ToolMessage, "condense": Condensed}[step]
@@ -113,10 +100,6 @@ class AgentFront:
             "shared": shelf.stored(),
             "form": dump_class(form, "$.response_format") if form else None,
         }
-
-    @property
-    def is_apart(self) -> bool:
-        return self.entity.checkpoint is False
 
     def outcome(self, results: Mapping[str, Any], last: Any, meter: Meter) -> AgentOutput:
         turns = History((), results).turns
@@ -136,9 +119,6 @@ class AgentFront:
     def reach(self, used: Mapping[str, AgentUse]) -> None:
         reach_uses([(self.entity, self._work.tools)], used)
 
-    def saver(self, run: Run) -> None:
-        return None
-
     def event(self, moment: Moment, **about: Any) -> tuple[type[BaseEvent], dict[str, Any]]:
         if moment == "started":
             del about["inputs"]  # they are in the state
@@ -154,16 +134,6 @@ class AgentFront:
             request: HumanRequest | None = about["request"]
             return AgentExecutionPausedEvent, {"message": request.message if request else ""}
         return AgentExecutionCancelledEvent, about
-
-    def begins(self, run_id: str, kickoff: Kickoff) -> None:
-        self._kickoff = kickoff
-        self.entity.latest = kickoff
-
-    def ends(self, run_id: str) -> None:
-        self._kickoff = None
-
-    def put_down(self, run_id: str, requests: tuple[HumanRequest, ...]) -> None:
-        self.entity.starter.put_down(run_id, requests)
 
 
 def _text_of(messages: Sequence[Message]) -> str:
