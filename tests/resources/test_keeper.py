@@ -268,6 +268,56 @@ async def test_s3_5_killing_the_zygote_by_hand_stops_neither_trees_nor_later_spa
         await process.end(0.05)
 
 
+async def spares(keeper: Keeper) -> list[int]:
+    """The stub and the leader that wait for the next command, which it has once commands follow each other."""
+    found: list[int] = []
+
+    def waiting() -> bool:
+        found[:] = [
+            one.pid for one in started_here() if Path(f"/proc/{one.pid}/comm").read_text() == "holdfast-spare\n"
+        ]
+        return len(found) == 2
+
+    for _ in range(2):
+        async with await keeper.spawn(Command(("true",))) as process:
+            await process.wait()
+    await until(waiting)
+    return found
+
+
+async def test_a_keeper_has_spares_while_commands_follow_each_other(keeper: Keeper) -> None:
+    await spares(keeper)
+    assert left(keeper) == []
+
+
+async def test_s3_5_killing_a_spare_by_hand_stops_no_later_spawn(keeper: Keeper) -> None:
+    for victim in (0, 1):
+        waiting = await spares(keeper)
+        os.kill(waiting[victim], signal.SIGKILL)
+        assert all(outlast(pid, 10) for pid in waiting)
+        async with await keeper.spawn(Command(("echo", "there"))) as process:
+            assert await process.readline() == b"there\n"
+    assert left(keeper) == []
+
+
+async def test_s3_5_a_spare_goes_with_its_zygote_and_takes_no_order_with_it(keeper: Keeper) -> None:
+    waiting = await spares(keeper)
+    assert keeper.pid is not None
+    os.kill(keeper.pid, signal.SIGKILL)
+    assert all(outlast(pid, 10) for pid in waiting)
+    async with await keeper.spawn(Command(("echo", "there"))) as process:
+        assert await process.readline() == b"there\n"
+
+
+async def test_many_commands_at_once_are_all_run(keeper: Keeper) -> None:
+    async def run(number: int) -> bytes:
+        async with await keeper.spawn(Command(("echo", str(number)))) as process:
+            return await process.readline()
+
+    said = await asyncio.gather(*map(run, range(40)))
+    assert said == [f"{number}\n".encode() for number in range(40)]
+
+
 async def test_s3_5_killing_all_keepers_at_once_leaves_nothing(keeper: Keeper) -> None:
     process = await plant(keeper, SETSID)
     assert process.keeper is not None

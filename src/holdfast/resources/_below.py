@@ -43,6 +43,15 @@ def rings(handle: int, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
+def rings_first(one: int, other: int) -> int:
+    """Wait for either; which it was, the first if both."""
+    poll = select.poll()
+    poll.register(one, select.POLLIN)
+    poll.register(other, select.POLLIN)
+    rung = [handle for handle, _ in poll.poll(None)]
+    return one if one in rung else other
+
+
 def open_child(parent: int, parent_handle: int, pid: int) -> int:
     """A pidfd of `pid` if it is proved to be a child of `parent`, else -1."""
     try:

@@ -11,17 +11,22 @@ long between SIGTERM and SIGKILL. When the channel or the owner is gone the tree
 import _ctypes
 import _signal  # type: ignore[import-not-found]
 import _socket
+import marshal
 import os
 import resource
 import select
+import sys
 import time
 
 from holdfast.resources import _cgroup
-from holdfast.resources._below import children, count_tasks, identity, is_alive, rings, signal_trees
+from holdfast.resources._below import children, count_tasks, identity, is_alive, rings, rings_first, signal_trees
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
+FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
+LINGER_SECONDS = 0.5
+"""How long a leader waits for an order."""
 ROUND_SECONDS = 0.02
 COUNT_SECONDS = 0.2
 STUCK_SECONDS = 2.0
@@ -76,46 +81,72 @@ class Bell:
 # -- the leader --------------------------------------------------------------------------------------------------------
 
 
-def start_leader(spec: dict[str, object], stdio: list[int], channel: _socket.socket) -> tuple[int, int]:
-    """Fork the first process of the tree. Returns its pid and a pipe that ends when it runs the command, or says why not."""
-    reader, writer = os.pipe()
-    parent = os.getpid()
-    pid = os.fork()
-    if pid:
+class Leader:
+    """The first process of a tree to be, as its stub sees it: forked ahead, it takes the order and runs the command."""
+
+    def __init__(self, control: _socket.socket, places: list[str]) -> None:
+        self.starting, writer = os.pipe()
+        """Ends when the command runs, or says why not."""
+        self.link, theirs = _socketpair()
+        parent = os.getpid()
+        self.pid = os.fork()
+        if not self.pid:
+            become_leader(control, theirs, writer, parent, places)
         os.close(writer)
-        return pid, reader
+        theirs.close()
+
+    def await_order(self, owner: int) -> tuple[_socket.socket, dict[str, object]] | None:
+        """The channel and what to run; None if nothing was ordered for so long that the leader left, or the owner did."""
+        if rings_first(self.link.fileno(), owner) == owner:
+            return None
+        message, handles = receive(self.link, 2)
+        self.link.close()
+        return (open_socket(handles[0]), read_spec(handles[1])) if message else None
+
+
+def become_leader(control: _socket.socket, link: _socket.socket, writer: int, parent: int, places: list[str]) -> None:
+    """In the child: never returns."""
     stage = ["session"]
     try:
-        become_leader(spec, stdio, parent, stage, channel)
+        stand_ready(parent)
+        if rings(control.fileno(), LINGER_SECONDS):
+            message, handles = receive(control, FDS)
+            if message:
+                send_handles(link, handles[:2])
+                run_command(open_socket(handles[0]), read_spec(handles[1]), handles[2:], stage, places)
     except (OSError, ValueError) as error:
         os.write(writer, f"failed {getattr(error, 'errno', 22)} {stage[0]}".encode())
     finally:
         os._exit(127)
 
 
-def become_leader(
-    spec: dict,  # type: ignore[type-arg]
-    stdio: list[int],
-    parent: int,
-    stage: list[str],
-    channel: _socket.socket,
-) -> None:
+def stand_ready(parent: int) -> None:
+    """All that can be done before it is known what to run."""
     os.setsid()
     prctl(PR_SET_PDEATHSIG, _signal.SIGKILL)
     if os.getppid() != parent:  # it died before the kernel knew that we want to follow it
         os._exit(127)
+    for number in (*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
+
+
+def run_command(
+    channel: _socket.socket,
+    spec: dict,  # type: ignore[type-arg]
+    stdio: list[int],
+    stage: list[str],
+    places: list[str],
+) -> None:
     stage[0] = "tag"
     resource.setrlimit(RLIMIT_LOCKS, (spec["tag"], resource.getrlimit(RLIMIT_LOCKS)[1]))
     try:
-        _cgroup.enter(spec["places"], spec["tag"])
+        _cgroup.enter(places, spec["tag"])
     except OSError as error:
         tell(channel, "alone", error)
     if not spec["privileges"]:
         stage[0] = "privileges"
         prctl(PR_SET_NO_NEW_PRIVS, 1)
-    for number in (*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)
-    _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
     for target, handle in enumerate(stdio):
         os.dup2(handle, target)
     stage[0] = "cwd"
@@ -140,32 +171,34 @@ def with_options(argv: list[bytes], options: bytes) -> list[bytes]:
 class Stub:
     """Keeps one tree."""
 
-    def __init__(self, channel: _socket.socket, owner: int, spec: dict[str, object], stdio: list[int]) -> None:
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
-        # First of all, so that the rest is done while the command starts. No end of a child is missed: `serve` looks first.
-        self.leader, self.starting = start_leader(spec, stdio, channel)
+    def __init__(self, leader: Leader, owner: int, places: list[str]) -> None:
         os.setsid()
-        name_process(b"holdfast-stub")
-        self.channel = channel
+        self.leader = leader.pid
+        self.starting = leader.starting
         self.owner = owner
-        self.bell = Bell()
+        self.places = places
+        self.bell = Bell()  # no end of a child is missed: `serve` looks first
         self.deadline = 0.0
         """When SIGKILL follows; 0 while nobody asked for the end."""
         self.orphaned = False
         self.reaped = 0
+        self.me = identity(os.getpid())
+        self.poll = select.poll()
+        for handle in (self.bell.fd, self.starting, owner):
+            self.poll.register(handle, select.POLLIN)
+
+    def take_order(self, channel: _socket.socket, spec: dict[str, object]) -> None:
+        """Learn which tree this is."""
+        name_process(b"holdfast-stub")
+        self.channel = channel
         self.wrapper = self.leader if spec["options"] else 0
         """What stands between us and the tree, takes SIGTERM for SIGKILL to all inside, and leaves when they do."""
         self.most: int = spec["most"]  # type: ignore[assignment]
         """How many tasks the tree may have, where the kernel does not see to it; 0 for any number."""
         self.tag: int = spec["tag"]  # type: ignore[assignment]
-        self.groups = [f"{place}/{_cgroup.group_name(self.tag)}" for place in spec["places"]]  # type: ignore[attr-defined]
+        self.groups = [f"{place}/{_cgroup.group_name(self.tag)}" for place in self.places]
         """Where the tree's control group is, if it has one."""
-        self.me = identity(os.getpid())
-        for handle in set(stdio):
-            os.close(handle)
-        self.poll = select.poll()
-        for handle in (self.bell.fd, self.starting, owner, channel.fileno()):
-            self.poll.register(handle, select.POLLIN)
+        self.poll.register(channel, select.POLLIN)
 
     def serve(self) -> None:
         """Keep the tree until nothing is left of it."""
@@ -278,3 +311,34 @@ def name_process(name: bytes) -> None:
         os.write(handle, name)
     finally:
         os.close(handle)
+
+
+# -- sockets -----------------------------------------------------------------------------------------------------------
+
+
+def _socketpair() -> tuple[_socket.socket, _socket.socket]:
+    mine, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    return mine, theirs
+
+
+def open_socket(handle: int) -> _socket.socket:
+    return _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fileno=handle)
+
+
+def receive(sock: _socket.socket, most: int) -> tuple[bytes, list[int]]:
+    """A message and the files that came with it."""
+    message, extra, _, _ = sock.recvmsg(16, _socket.CMSG_SPACE(4 * most), _socket.MSG_CMSG_CLOEXEC)
+    data = b"".join(part for _, _, part in extra)
+    return message, [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
+
+
+def send_handles(sock: _socket.socket, handles: list[int]) -> None:
+    data = b"".join(handle.to_bytes(4, sys.byteorder) for handle in handles)
+    sock.sendmsg([b"taken"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
+
+
+def read_spec(handle: int) -> dict[str, object]:
+    """What to run. Two processes read the same file, so neither moves its position."""
+    data = os.pread(handle, os.fstat(handle).st_size, 0)
+    os.close(handle)
+    return marshal.loads(data)  # type: ignore[no-any-return]
