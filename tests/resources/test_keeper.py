@@ -71,8 +71,8 @@ async def test_what_is_written_comes_back_in_order_with_backpressure(keeper: Kee
 async def test_a_flood_on_standard_output_waits_for_its_reader(keeper: Keeper) -> None:
     process = await plant(keeper, STDOUT_FLOOD)
     reader = process._reader(0)
-    await until(lambda: reader._paused)  # type: ignore[attr-defined]
-    assert len(reader._buffer) < 4_000_000  # type: ignore[attr-defined]
+    await until(lambda: reader.is_crowded)
+    assert len(reader._buffer) < 4_000_000
     assert set(await process.read(100)) == {ord("y"), ord("\n")}
     await process.end(0.05)
 

@@ -56,7 +56,7 @@ _REFUSED_BEGINNINGS = ("LD_", "DYLD_", "BASH_FUNC_", "HOLDFAST_", "STEPWISE_", "
 
 def environment_of(call: Call, inputs_file: Path) -> dict[str, str]:
     """All of a step's environment. Raises JobStepError for an input whose name would change the process itself."""
-    env = dict(os.environ)
+    env = dict(call.scope.shared.environment)
     for name in call.inputs:
         env.pop(name, None)  # what is absent is not the worker's own either
     room = ALL_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -85,6 +86,11 @@ class Shared:
         """The directory that its steps work in, made for the first that does."""
         self._workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._workspace
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """What the job's processes find in their environment, besides what each is told: as it was when the first one began."""
+        return dict(os.environ)
 
     def knock(self) -> None:
         """Something came from outside: whoever waits looks again. From any thread."""

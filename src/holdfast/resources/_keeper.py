@@ -214,19 +214,25 @@ class _Ends(Struct):
     def make(cls, command: Command) -> _Ends:
         channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         channel.setblocking(False)
-        made: list[int] = []
+        ours: list[int] = []
+        theirs: list[int] = []
         try:
-            for _ in range(2 if command.stderr == "stdout" else 3):
-                made += os.pipe()
+            if command.stdin == "nothing":
+                theirs.append(os.open(os.devnull, os.O_RDONLY))
+            else:
+                _pipe(theirs, ours)
+            _pipe(ours, theirs)
+            if command.stderr == "stdout":
+                theirs.append(theirs[-1])
+            else:
+                _pipe(ours, theirs)
         except OSError:  # too many open files
-            for handle in made:
+            for handle in {*ours, *theirs}:
                 os.close(handle)
             channel.close()
             their_channel.close()
             raise
-        stdin, *ours, stdout = made[:4]
-        *stderr_ours, stderr = made[4:] or [stdout]
-        return cls(channel, their_channel, Stdio([*ours, *stderr_ours]), [stdin, stdout, stderr])
+        return cls(channel, their_channel, Stdio(ours), theirs)
 
     def close_theirs(self) -> None:
         """Once they were passed on: only the tree's own copies keep the pipes open."""
@@ -236,14 +242,26 @@ class _Ends(Struct):
         self.theirs = []
 
 
+def _pipe(readers: list[int], writers: list[int]) -> None:
+    reader, writer = os.pipe()
+    readers.append(reader)
+    writers.append(writer)
+
+
 async def _spec(command: Command, tag: int) -> bytes:
     """What the stub is told to run."""
     if command.sandbox is None:
-        env = os.environb if command.env is None else {os.fsencode(k): os.fsencode(v) for k, v in command.env.items()}
+        env = os.environb if command.env is None else _encoded(command.env)
         return _encode(command, tag, argv=command.argv, env=dict(env), options=b"", most=0)
     enclosed = await asyncio.to_thread(enclose, command, command.sandbox)
     options = b"".join(os.fsencode(word) + b"\0" for word in enclosed.options)
     return _encode(command, tag, argv=enclosed.argv, env={}, options=options, most=_uncounted(command.sandbox))
+
+
+def _encoded(env: dict[str, str]) -> dict[bytes, bytes]:
+    """As os.fsencode() would, which takes several times as long for a whole environment."""
+    encoding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+    return {name.encode(encoding, errors): value.encode(encoding, errors) for name, value in env.items()}
 
 
 def _uncounted(sandbox: Sandbox) -> int:

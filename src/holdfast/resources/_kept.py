@@ -28,6 +28,7 @@ GRACE = 2.0
 PATIENCE = 5.0
 """How long the keeper gets to answer that everything is gone, after the grace."""
 
+Feed = Callable[[bytes], None]
 CloseHook = Callable[[], Awaitable[object]]
 
 
@@ -46,11 +47,13 @@ class Command(Struct, frozen=True):
     """seconds between SIGTERM and SIGKILL, unless `end()` says otherwise"""
     sandbox: Sandbox | None = None
     """what to confine it to; where that cannot be done it is not run"""
+    stdin: Literal["pipe", "nothing"] = "pipe"
+    """to be written by the caller, or at its end from the start"""
 
     def key(self) -> Hashable:
         """Equal for commands that are the same in every respect."""
         env = None if self.env is None else tuple(sorted(self.env.items()))
-        how = (self.cwd, self.stderr, self.may_gain_privileges, self.grace, self.sandbox)
+        how = (self.cwd, self.stdin, self.stderr, self.may_gain_privileges, self.grace, self.sandbox)
         return (self.argv, env, *how)
 
 
@@ -58,7 +61,7 @@ class Stdio(Struct):
     """Our ends of a tree's pipes, until they are taken."""
 
     handles: list[int]
-    """standard input, output and, if it has a pipe of its own, error"""
+    """standard input and error, if they have pipes of their own, and output between them"""
 
     def take(self) -> int:
         return self.handles.pop(0)
@@ -104,12 +107,13 @@ class KeptProcess:
 
     async def open(self, stdio: Stdio) -> None:
         """Take over the pipes and wait until the command runs. Raises SpawnError if it cannot. The keeper calls this."""
-        self._in = await InPipe.open(stdio.take())
-        self._outs.append(await OutPipe.open(stdio.take()))
-        if self.command.stderr == "pipe":
-            self._outs.append(await OutPipe.open(stdio.take()))
-        elif self.command.stderr == "ring":
-            self._outs.append(await OutPipe.open_drained(stdio.take(), self._ring))
+        if self.command.stdin == "pipe":
+            self._in = await InPipe.open(stdio.take())
+        self._outs.append(OutPipe(stdio.take()))
+        if self.command.stderr != "stdout":
+            self._outs.append(OutPipe(stdio.take()))
+        if self.command.stderr == "ring":
+            self._outs[1].pour(self._ring.feed)
         await asyncio.shield(self._started)
 
     # -- what it is ------------------------------------------------------------------------------------------------
@@ -142,7 +146,7 @@ class KeptProcess:
     async def write(self, data: bytes) -> None:
         """To its standard input; waits while too much is unread. Raises ConnectionError if nobody reads."""
         if self._in is None:
-            raise UsageError("the process was not opened")
+            raise UsageError("its standard input is empty; spawn the command with stdin='pipe'")
         await on_loop(self._loop, self._in.write(data))
 
     def close_stdin(self) -> None:
@@ -162,11 +166,32 @@ class KeptProcess:
         """Some of its standard error, if the command has it as a `pipe`."""
         return await on_loop(self._loop, self._reader(1).read(size))
 
-    def _reader(self, number: int) -> asyncio.StreamReader:
-        reader = self._outs[number].reader if number < len(self._outs) else None
-        if reader is None:
+    def pour(self, out: Feed, error: Feed) -> asyncio.Future[None]:
+        """Give all that it writes to `out` and `error`, as it comes; its `stderr` must be a `pipe`. On the loop it was spawned on.
+
+        Done when both are at their end; with what a feed raises as soon as it does, and then that one is read no more.
+        """
+        both: asyncio.Future[None] = self._loop.create_future()
+        open_pipes = {self._reader(0).pour(out), self._reader(1).pour(error)}
+
+        def note(ended: asyncio.Future[None]) -> None:
+            open_pipes.discard(ended)
+            problem = ended.exception()
+            if both.done():
+                return
+            if problem is not None:
+                both.set_exception(problem)
+            elif not open_pipes:
+                both.set_result(None)
+
+        for ended in open_pipes:
+            ended.add_done_callback(note)
+        return both
+
+    def _reader(self, number: int) -> OutPipe:
+        if number and self.command.stderr != "pipe":
             raise UsageError("standard error is not read by the caller; spawn the command with stderr='pipe'")
-        return reader
+        return self._outs[number]
 
     # -- its end ---------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
+from collections.abc import Callable
 from typing import Any, cast
 
 BUFFER_BYTES = 1 << 20
-"""How much of its output waits here, at most twice; then the process waits."""
+"""How much of its output waits here, and a chunk; then the process waits."""
+CHUNK_BYTES = 256 * 1024
 RING_BYTES = 64 * 1024
 
 
@@ -31,16 +33,6 @@ class Ring:
 
     def tail(self) -> bytes:
         return b"".join(self._parts)[-self._size :]
-
-
-class _Drain(asyncio.Protocol):
-    """Pours a pipe into a ring."""
-
-    def __init__(self, ring: Ring) -> None:
-        self._ring = ring
-
-    def data_received(self, data: bytes) -> None:
-        self._ring.feed(data)
 
 
 class InPipe:
@@ -80,29 +72,104 @@ class InPipe:
 
 
 class OutPipe:
-    """What the process writes and we read, in order, or drain into a ring."""
+    """What the process writes: read in order, or poured out as it comes. On the running loop."""
 
-    def __init__(self, transport: asyncio.ReadTransport, reader: asyncio.StreamReader | None) -> None:
-        self._transport = transport
-        self.reader = reader
+    def __init__(self, handle: int) -> None:
+        os.set_blocking(handle, False)
+        self._handle = handle
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._feed: Callable[[bytes], None] | None = None
+        self._news: asyncio.Future[None] | None = None
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._resume()
 
-    @classmethod
-    async def open(cls, handle: int) -> OutPipe:
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(BUFFER_BYTES, loop=loop)
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader, loop=loop), _file(handle, "rb")
-        )
-        return cls(transport, reader)
+    def pour(self, feed: Callable[[bytes], None]) -> asyncio.Future[None]:
+        """Give `feed` all that comes, as it comes. Done at its end, or with what `feed` raised: nothing is read after that."""
+        self._feed = feed
+        if self._buffer:
+            self._give(bytes(self._buffer))
+            self._buffer.clear()
+        return self._ended
 
-    @classmethod
-    async def open_drained(cls, handle: int, ring: Ring) -> OutPipe:
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.connect_read_pipe(lambda: _Drain(ring), _file(handle, "rb"))
-        return cls(transport, None)
+    async def read(self, size: int) -> bytes:
+        """Some of it; empty at the end."""
+        while not self._buffer and not self._ended.done():
+            await self._more()
+        return self._take(size)
+
+    async def readline(self) -> bytes:
+        """A line; what is left without a line feed at the end. Raises ValueError over a megabyte."""
+        looked = 0
+        while (end := self._buffer.find(b"\n", looked)) < 0 and not self._ended.done():
+            looked = len(self._buffer)
+            if looked > BUFFER_BYTES:
+                raise ValueError(f"a line is longer than {BUFFER_BYTES:,} bytes")
+            await self._more()
+        return self._take(end + 1 or len(self._buffer))
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so much waits here that the process has to."""
+        return len(self._buffer) > BUFFER_BYTES
 
     def close(self) -> None:
-        self._transport.close()
+        """Read no more. Twice is fine."""
+        if self._handle >= 0:
+            self._loop.remove_reader(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+        if not self._ended.done():
+            self._ended.set_result(None)
+        self._tell()
+
+    def _resume(self) -> None:
+        self._is_reading = True
+        self._loop.add_reader(self._handle, self._on_readable)
+
+    def _on_readable(self) -> None:
+        try:
+            data = os.read(self._handle, CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+        elif self._feed is not None:
+            self._give(data)
+        else:
+            self._buffer += data
+            if self.is_crowded:
+                self._is_reading = False
+                self._loop.remove_reader(self._handle)
+            self._tell()
+
+    def _give(self, data: bytes) -> None:
+        assert self._feed is not None
+        try:
+            self._feed(data)
+        except Exception as error:
+            if not self._ended.done():
+                self._ended.set_exception(error)
+            self.close()
+
+    async def _more(self) -> None:
+        if self._news is None:
+            self._news = self._loop.create_future()
+        await asyncio.shield(self._news)
+
+    def _tell(self) -> None:
+        news, self._news = self._news, None
+        if news is not None:
+            news.set_result(None)
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        if not self._is_reading and not self.is_crowded and self._handle >= 0:
+            self._resume()
+        return data
 
 
 def _file(handle: int, mode: str) -> Any:

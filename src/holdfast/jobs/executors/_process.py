@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -41,7 +40,9 @@ async def run_command(call: Call, argv: tuple[str, ...]) -> Ran:
     inputs_file = place / f".inputs-{call.execution.step}-{call.execution.number}-{call.run.id[-8:]}.json"
     write_inputs(call, inputs_file)
     try:
-        return await _run(call, Command(argv, environment_of(call, inputs_file), str(place), stderr="pipe"))
+        return await _run(
+            call, Command(argv, environment_of(call, inputs_file), str(place), stdin="nothing", stderr="pipe")
+        )
     finally:
         inputs_file.unlink(missing_ok=True)
 
@@ -54,7 +55,6 @@ async def _run(call: Call, command: Command) -> Ran:
         await asyncio.shield(process.end(0))
         raise
     try:
-        process.close_stdin()
         return await _until_end(call, process)
     finally:
         await asyncio.shield(call.run.release(lease))
@@ -62,47 +62,28 @@ async def _run(call: Call, command: Command) -> Ran:
 
 async def _until_end(call: Call, process: KeptProcess) -> Ran:
     out, err = _Collector(call), _Log(call)
-    readers = [
-        asyncio.ensure_future(_pour(process.read, out.feed)),
-        asyncio.ensure_future(_pour(process.read_stderr, err.feed)),
-    ]
+    poured = process.pour(out.feed, err.feed)
     exited = asyncio.ensure_future(process.wait())
     try:
-        while not exited.done():
-            open_pipes = {reader for reader in readers if not reader.done()}
-            await asyncio.wait({exited, *open_pipes}, return_when=asyncio.FIRST_COMPLETED)
-            _check(readers)
-        await _silence(readers, out, err)
-        _check(readers)
+        await asyncio.wait({exited, poured}, return_when=asyncio.FIRST_COMPLETED)
+        if not exited.done():
+            poured.result()  # raises if too much came out; else it has closed its pipes and goes on
+            await asyncio.wait({exited})
+        await _silence(poured, out, err)
         return Ran(exited.result(), out.text(), err.tail())
     finally:
-        for task in (exited, *readers):
-            task.cancel()
-        await asyncio.wait({exited, *readers})
-        for task in (exited, *readers):
-            if not task.cancelled():
-                task.exception()
+        exited.cancel()
+        poured.cancel()
 
 
-def _check(readers: Sequence[asyncio.Future[None]]) -> None:
-    """Raises what went wrong with a pipe: too much came out of it."""
-    for reader in readers:
-        if reader.done():
-            reader.result()
-
-
-async def _silence(readers: Sequence[asyncio.Future[None]], out: _Collector, err: _Log) -> None:
+async def _silence(poured: asyncio.Future[None], out: _Collector, err: _Log) -> None:
     """Read what the first process wrote; whoever it left behind may hold the pipes open for ever."""
-    while not all(reader.done() for reader in readers):
+    while not poured.done():
         before = out.size + err.size
-        await asyncio.wait(readers, timeout=QUIET_SECONDS)
+        await asyncio.wait({poured}, timeout=QUIET_SECONDS)
         if out.size + err.size == before:
             return
-
-
-async def _pour(read: Callable[[], Awaitable[bytes]], feed: Callable[[bytes], None]) -> None:
-    while data := await read():
-        feed(data)
+    poured.result()
 
 
 class _Collector:
