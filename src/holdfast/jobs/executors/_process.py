@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -64,8 +65,9 @@ async def _until_end(call: Call, process: KeptProcess) -> Ran:
     out, err = _Collector(call), _Log(call)
     poured = process.pour(out.feed, err.feed)
     exited = asyncio.ensure_future(process.wait())
+    either: set[asyncio.Future[Any]] = {exited, poured}
     try:
-        await asyncio.wait({exited, poured}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not exited.done():
             poured.result()  # raises if too much came out; else it has closed its pipes and goes on
             await asyncio.wait({exited})
