@@ -198,3 +198,11 @@ async def test_a_definition_that_is_no_flow_says_what_to_do(bench: Bench) -> Non
     job = msgspec.structs.replace(job_of(flow(step("a", python("one")))), definition=b'{"flow": 1}')
     with pytest.raises(StorageError, match="submit it again"):
         await bench.engine.run(job, Control())
+
+
+async def test_many_jobs_at_once_give_what_each_would_alone(bench: Bench) -> None:
+    chain = [step("s0", python("echo"), given("x", "$job.x"))]
+    chain += [step(f"s{n}", python("echo"), given("x", f"s{n - 1}.x")) for n in range(1, 5)]
+    made = flow(*chain)
+    assert await asyncio.gather(*(bench.outputs(made, {"x": n}) for n in range(12))) == [{"x": n} for n in range(12)]
+    assert bench.engine.jobs_at_work == 0

@@ -85,6 +85,7 @@ class JobEngine:
         self.resources = dict(resources or {})
         """Who makes what steps ask to hold (`resources`), by kind."""
         self.output_cap = output_cap
+        self.jobs_at_work = 0
         self._secret = secret
         self._home = home
 
@@ -131,19 +132,21 @@ class JobEngine:
         if variables.missing:
             return _needs_secrets(variables)
         inbox = Inbox(control)
+        self.jobs_at_work += 1
         try:
             opened = await self._open(job, definition, inbox)
             if isinstance(opened, JobOutcome):
                 return opened
             return await self._run(job, definition, variables, inbox, opened)
         finally:
+            self.jobs_at_work -= 1
             await inbox.close()
 
     async def _open(self, job: Job, definition: Definition, inbox: Inbox) -> Opened | JobOutcome:
         """The journal of a job, new or known; how it ended, if it has and nobody wants more of it."""
         graph = compile_flow(definition.flow)
         store, made_by = self.runtime.store, f"flow:{definition.flow.name}"
-        journalling = self._journalling()
+        journalling = self._journalling
         if job.runs == 1 or await store.run(job.id) is None:  # one that is claimed for the first time has no journal
             await inbox.peek(0.0)  # whoever cancels it before it begins must be heard before it does
             return Opened(await journalling.begin(job.id, graph, made_by))
@@ -155,6 +158,7 @@ class JobEngine:
         log, ref = await journalling.resume(restored, graph, made_by)
         return Opened(log, ref, restored if restored.is_begun else None)
 
+    @cached_property
     def _journalling(self) -> Journalling:
         runtime, store = self.runtime, self.runtime.store
         bus = runtime.event_bus

@@ -60,6 +60,8 @@ from holdfast.jobs._scope import Request, Wait, masked
 from holdfast.ports import Ask
 from holdfast.runs import End, Run, RunStatus
 
+FEW_JOBS = 2
+"""So many jobs may each have a thread for a stretch of their functions."""
 LINGER_SECONDS = 2.0
 """How long a job stays in its worker when its next step is due so soon."""
 
@@ -84,9 +86,14 @@ class JobScheduler(Scheduler):
         self._timed_for = 0
 
     def _alone(self, commands: list[Command]) -> Execution | None:
-        """Only a function runs where the scheduler stands: while anything else goes on, requests are heard."""
+        """Only a function runs where the scheduler stands: while anything else goes on, requests are heard.
+
+        Nor does that where several jobs are at work: what is done in threads then waits for the interpreter more than it works.
+        """
         execution = super()._alone(commands)
-        return None if execution is None or self.program.is_async(execution.step) else execution
+        if execution is None or self.program.is_async(execution.step):
+            return None
+        return execution if self.shared.engine.jobs_at_work <= FEW_JOBS else None
 
     # -- what to do next -------------------------------------------------------------------------------------------
 
