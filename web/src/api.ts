@@ -1,81 +1,66 @@
-// What the server says, and how it is asked. Shapes follow /openapi.json.
-
-export interface Ask {
-  id: string;
-  step: string;
-  message: string;
-  fields: Record<string, { type?: string; description?: string; options?: unknown[]; default?: unknown; required?: boolean }>;
-  expires: string | null;
-}
-
-export interface Job {
-  id: string;
-  flow: string;
-  name: string;
-  status: string;
-  reason: string;
-  asks: Ask[];
-  inputs: unknown;
-  archived: boolean;
-  created: string;
-  started: string | null;
-  ended: string | null;
-}
-
-export interface Step {
-  path: string;
-  status: string;
-  executor: string;
-  attempt: number;
-  reason: string;
-  started: string | null;
-  ended: string | null;
-  outputs: unknown;
-}
-
-export interface LogLine {
-  step: string;
-  channel: string;
-  text: string;
-  attempt: number;
-  at: string;
-}
-
-export interface Change {
-  seq: number;
-  job_id: string;
-  source: string | null;
-  target: string;
-  reason: string;
-  at: string;
-}
-
-export type Condition = { type: "source"; label: string } | { type: "all" | "any"; parts: Condition[] };
-export interface GraphNode {
-  name: string;
-  trigger: Condition | null;
-  routes?: string[];
-}
+// How the server is asked.
 
 export class Refused extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
     message: string,
+    readonly findings: { severity: string; message: string; line: number; column: number; fix: string }[] = [],
   ) {
     super(message);
   }
 }
 
-export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const answer = await fetch(`api/v1/${path}`, {
+type Ask = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+let signedOut: () => void = () => {};
+
+// Whoever shows the sign-in form is told when a call is refused for want of a token.
+export function onSignedOut(tell: () => void): void {
+  signedOut = tell;
+}
+
+// Calls the API. Raises Refused with the server's own sentence, or with one that says that it cannot be reached.
+export async function call<T>(method: Ask, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const answer = await reach(`api/v1/${path}`, {
     method,
+    signal: signal ?? null,
     ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
   });
-  if (answer.status === 204) return undefined as T;
-  const said = await answer.json();
-  if (!answer.ok) throw new Refused(answer.status, said.error, said.message);
-  return said as T;
+  if (!answer.ok) throw await refusalOf(answer);
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
+}
+
+export const get = <T>(path: string, signal?: AbortSignal) => call<T>("GET", path, undefined, signal);
+export const post = <T>(path: string, body: unknown = {}) => call<T>("POST", path, body);
+export const remove = (path: string) => call<void>("DELETE", path);
+
+export async function reach(address: string, how: RequestInit): Promise<Response> {
+  try {
+    return await fetch(address, how);
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw error;
+    throw new Refused(0, "unreachable", "The server cannot be reached.");
+  }
+}
+
+export async function refusalOf(answer: Response): Promise<Refused> {
+  const said = await answer.json().catch(() => ({}));
+  const refused = new Refused(answer.status, said.error ?? "", said.message ?? `The server says ${answer.status}.`, said.findings ?? []);
+  if (answer.status === 401) signedOut();
+  return refused;
+}
+
+// A query string of what is not empty; a list gives its name several times.
+export function query(asked: Record<string, string | number | readonly string[] | undefined>): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(asked)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== "") given.append(name, String(one));
+    }
+  }
+  const text = given.toString();
+  return text && `?${text}`;
 }
 
 // The token of the first link is behind the #, which no server sees; it is exchanged for a cookie that no script sees.
@@ -85,19 +70,14 @@ export async function signInFromLink(): Promise<void> {
   if (token === null) return;
   asked.delete("token"); // it must not stay in the address, nor in the history
   history.replaceState(null, "", `${location.pathname}#${asked}`);
-  await call("POST", "session", { token });
+  await signIn(token);
 }
 
-export type Handlers = Record<string, (data: never) => void>;
+export async function signIn(token: string): Promise<void> {
+  await post("session", { token });
+}
 
-// Follows a stream. The browser comes back by itself with the last id; only an end or a refusal stops it.
-export function follow(path: string, handlers: Handlers, lost: (isLost: boolean) => void): () => void {
-  const source = new EventSource(`api/v1/${path}`);
-  for (const [event, handle] of Object.entries(handlers)) {
-    source.addEventListener(event, (frame) => handle(JSON.parse((frame as MessageEvent<string>).data) as never));
-  }
-  source.addEventListener("open", () => lost(false));
-  source.addEventListener("error", () => lost(true));
-  source.addEventListener("end", () => source.close());
-  return () => source.close();
+export async function signOut(): Promise<void> {
+  await remove("session");
+  signedOut();
 }
