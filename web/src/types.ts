@@ -87,3 +87,59 @@ export interface Change {
   by: string;
   at: string;
 }
+
+export interface Attempt {
+  step: string;
+  path: string;
+  run_id: string;
+  attempt: number;
+  tries: number;
+  is_fallback: boolean;
+  status: StepStatus;
+  started: string | null;
+  ended: string | null;
+  error: string;
+  rule: string;
+  action: string;
+  result: unknown;
+  tokens: number;
+  cost_usd: number;
+}
+
+export interface DrawnRule {
+  name: string;
+  action: string;
+  target: string | null;
+  max_iterations: number | null;
+}
+
+export interface DrawnStep {
+  name: string;
+  kind: string;
+  description: string;
+  after: string[];
+  may_follow: string[];
+  inputs: { name: string; sources: string[][] }[];
+  rules: DrawnRule[];
+  items: string[] | null;
+  item_name: string;
+  flow: DrawnFlow | null;
+}
+
+export interface DrawnFlow {
+  name: string;
+  nodes: DrawnStep[];
+}
+
+// An event of a journal.
+export interface Row {
+  seq: number;
+  type: string;
+  id: string;
+  run_id: string;
+  parent_id: string | null;
+  at: string;
+  data: Record<string, any>;
+}
+
+export const OVER: readonly string[] = ["completed", "failed", "cancelled"];

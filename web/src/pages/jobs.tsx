@@ -6,10 +6,10 @@ import { Badge, type Column, ConfirmButton, Empty, Page, Problem, say, sayProble
 import { ask, link } from "../router";
 import type { PageProps } from "../routes";
 import { useMay } from "../session";
-import type { Job } from "../types";
+import { type Job, OVER } from "../types";
 import { plural } from "../words";
 
-const OVER = ["completed", "failed", "cancelled"];
+
 
 export function JobsPage(props: PageProps) {
   const { found, problem, counts, more, refresh } = useJobs(props.query);

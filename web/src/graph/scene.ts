@@ -1,0 +1,213 @@
+// A flow as boxes and lines: steps, flows inside steps, items, loops.
+
+import type { DrawnFlow, DrawnStep, StepStatus } from "../types";
+import { curve, type Item, layered } from "./layout";
+import { type GraphState, statusOf } from "./state";
+
+export interface Box {
+  type: "step" | "frame" | "item" | "more";
+  path: string;
+  name: string;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  status: StepStatus | undefined;
+  step: DrawnStep | undefined;
+  isOpen: boolean;
+  done?: number; // of a step with items
+  count?: number;
+}
+
+export interface Wire {
+  key: string;
+  d: string;
+  state: "taken" | "idle" | "skipped";
+}
+
+export interface Loop {
+  key: string;
+  d: string;
+  label: string;
+  x: number;
+  y: number;
+  isTaken: boolean;
+  frame: { x: number; y: number; w: number; h: number } | undefined;
+}
+
+export interface Scene {
+  boxes: Box[];
+  wires: Wire[];
+  loops: Loop[];
+  w: number;
+  h: number;
+}
+
+export interface Folding {
+  isOpen(path: string, byDefault: boolean): boolean;
+  shown(path: string): number; // how many items
+}
+
+const W = 212;
+const H = 56;
+const ITEM_W = 168;
+const ITEM_H = 32;
+const PAD = 14;
+const HEAD = 40;
+const SIDE = 74; // room for the ways back
+
+export function sceneOf(flow: DrawnFlow, state: GraphState, folding: Folding, prefix = ""): Scene {
+  const inner = new Map<string, Scene>();
+  for (const step of flow.nodes) {
+    const path = prefix + step.name;
+    if (step.flow !== null && folding.isOpen(path, isSmall(step, state, path))) inner.set(step.name, insideOf(step, path, state, folding));
+  }
+  const items = flow.nodes.map((step): Item => {
+    const scene = inner.get(step.name);
+    const size = scene === undefined ? { w: W, h: H } : { w: Math.max(W, scene.w + 2 * PAD), h: scene.h + HEAD + PAD };
+    return { id: step.name, ...size, after: [...step.after, ...step.may_follow] };
+  });
+  const layout = layered(items);
+  const boxes: Box[] = [];
+  const wires: Wire[] = [];
+  const loops: Loop[] = [];
+  for (const [index, step] of flow.nodes.entries()) {
+    const { x, y } = layout.at.get(step.name)!;
+    const box = boxOf(step, prefix, state, { x, y, w: items[index]!.w, h: items[index]!.h });
+    const scene = inner.get(step.name);
+    boxes.push({ ...box, type: scene === undefined ? "step" : "frame", isOpen: scene !== undefined });
+    if (scene !== undefined) put(scene, x + (box.w - scene.w) / 2, y + HEAD, boxes, wires, loops);
+  }
+  for (const line of layout.lines) {
+    wires.push({ key: `${prefix}${line.from}>${line.to}`, d: curve(line.points), state: wayOf(prefix + line.from, prefix + line.to, state) });
+  }
+  const own = boxes.filter((box) => box.path.slice(prefix.length).indexOf("/") < 0 && box.type !== "more");
+  const back = loopsOf(flow, prefix, own, state);
+  const right = back.length > 0 ? SIDE : 0;
+  return { boxes, wires, loops: [...loops, ...back], w: layout.w + right, h: layout.h };
+}
+
+function isSmall(step: DrawnStep, state: GraphState, path: string): boolean {
+  return step.items === null ? step.flow!.nodes.length <= 12 : state.items(path, step).count > 0;
+}
+
+function boxOf(step: DrawnStep, prefix: string, state: GraphState, place: { x: number; y: number; w: number; h: number }): Box {
+  const path = prefix + step.name;
+  const box: Box = { type: "step", path, name: step.name, ...place, status: state.step(path)?.status, step, isOpen: false };
+  if (step.items === null) return box;
+  const { count } = state.items(path, step);
+  const size = step.flow?.nodes.length ?? 0;
+  let done = 0;
+  for (let index = 0; index < count; index += 1) done += statusOf(state.inside(`${path}/${index}/`), size) === "completed" ? 1 : 0;
+  return { ...box, count, done };
+}
+
+function insideOf(step: DrawnStep, path: string, state: GraphState, folding: Folding): Scene {
+  if (step.items === null) return sceneOf(step.flow!, state, folding, `${path}/`);
+  const { count, labels } = state.items(path, step);
+  const size = step.flow!.nodes.length;
+  const shown = Math.min(count, folding.shown(path));
+  const scene: Scene = { boxes: [], wires: [], loops: [], w: 0, h: 0 };
+  const opened: { box: Box; inner: Scene }[] = [];
+  const folded: Box[] = [];
+  for (let index = 0; index < shown; index += 1) {
+    const at = `${path}/${index}`;
+    const label = labels[index];
+    const box: Box = {
+      type: "item", path: at, name: label === undefined ? `item ${index}` : `${index} · ${label}`, x: 0, y: 0, w: ITEM_W, h: ITEM_H,
+      status: statusOf(state.inside(`${at}/`), size), step: undefined, isOpen: false,
+    };
+    if (folding.isOpen(at, count <= 4 && size <= 4)) opened.push({ box: { ...box, isOpen: true }, inner: sceneOf(step.flow!, state, folding, `${at}/`) });
+    else folded.push(box);
+  }
+  if (count > shown) folded.push({ type: "more", path, name: `${count - shown} more`, x: 0, y: 0, w: ITEM_W, h: ITEM_H, status: undefined, step: undefined, isOpen: false });
+  for (const { box, inner } of opened) {
+    box.x = scene.w > 0 ? scene.w + PAD : 0;
+    box.w = inner.w + 2 * PAD;
+    box.h = inner.h + HEAD - 4 + PAD;
+    scene.boxes.push(box);
+    put(inner, box.x + PAD, HEAD - 4, scene.boxes, scene.wires, scene.loops);
+    scene.w = box.x + box.w;
+    scene.h = Math.max(scene.h, box.h);
+  }
+  const columns = Math.max(1, Math.min(folded.length, Math.max(4, Math.floor((scene.w + 10) / (ITEM_W + 10)))));
+  const top = scene.h > 0 ? scene.h + PAD : 0;
+  for (const [index, box] of folded.entries()) {
+    box.x = (index % columns) * (ITEM_W + 10);
+    box.y = top + Math.floor(index / columns) * (ITEM_H + 8);
+    scene.boxes.push(box);
+    scene.w = Math.max(scene.w, box.x + ITEM_W);
+    scene.h = Math.max(scene.h, box.y + ITEM_H);
+  }
+  return scene;
+}
+
+function put(scene: Scene, dx: number, dy: number, boxes: Box[], wires: Wire[], loops: Loop[]): void {
+  for (const box of scene.boxes) boxes.push({ ...box, x: box.x + dx, y: box.y + dy });
+  for (const wire of scene.wires) wires.push({ ...wire, d: moved(wire.d, dx, dy) });
+  for (const loop of scene.loops) {
+    const frame = loop.frame && { ...loop.frame, x: loop.frame.x + dx, y: loop.frame.y + dy };
+    loops.push({ ...loop, d: moved(loop.d, dx, dy), x: loop.x + dx, y: loop.y + dy, frame });
+  }
+}
+
+function moved(d: string, dx: number, dy: number): string {
+  return d.replace(/(-?[\d.]+) (-?[\d.]+)/g, (_, x, y) => `${Math.round((Number(x) + dx) * 10) / 10} ${Math.round((Number(y) + dy) * 10) / 10}`);
+}
+
+function wayOf(from: string, to: string, state: GraphState): Wire["state"] {
+  const before = state.step(from);
+  const after = state.step(to);
+  if (after?.status === "skipped" || before?.status === "skipped") return "skipped";
+  return before?.started && after?.started ? "taken" : "idle";
+}
+
+// Ways back: a bent line on the right from the step with the rule to its target, and a frame round what is repeated.
+function loopsOf(flow: DrawnFlow, prefix: string, boxes: Box[], state: GraphState): Loop[] {
+  const at = new Map(boxes.map((box) => [box.path, box]));
+  const found: Loop[] = [];
+  for (const step of flow.nodes) {
+    for (const rule of step.rules) {
+      const from = at.get(prefix + step.name);
+      const to = rule.action === "loop" && rule.target !== null ? at.get(prefix + rule.target) : undefined;
+      if (from === undefined || to === undefined) continue;
+      const taken = state.taken(from.path, rule.name);
+      const members = membersOf(flow, rule.target!, step.name).map((name) => at.get(prefix + name)!);
+      const right = Math.max(...members.map((box) => box.x + box.w)) + 22 + 10 * found.length;
+      const a = { x: from.x + from.w, y: from.y + from.h / 2 };
+      const b = { x: to.x + to.w, y: to.y + to.h / 2 };
+      const d = from === to
+        ? `M${a.x} ${a.y + 12} C${a.x + 34} ${a.y + 22} ${a.x + 34} ${a.y - 22} ${a.x} ${a.y - 12}`
+        : `M${a.x} ${a.y} C${right + 10} ${a.y} ${right} ${a.y - 10} ${right} ${(a.y + b.y) / 2} C${right} ${b.y + 10} ${right + 10} ${b.y} ${b.x} ${b.y}`;
+      const bound = rule.max_iterations === null ? "" : ` of ${rule.max_iterations}`;
+      const label = `${rule.name} ${taken}${bound}`;
+      found.push({
+        key: `${from.path} ${rule.name}`, d, label, x: from === to ? a.x + 24 : right, y: (a.y + b.y) / 2, isTaken: taken > 0,
+        frame: from === to ? undefined : frameOf(members, boxes),
+      });
+    }
+  }
+  return found;
+}
+
+// The steps that a loop repeats: after its target, and before the step that turns back.
+function membersOf(flow: DrawnFlow, target: string, last: string): string[] {
+  const before = new Map(flow.nodes.map((step) => [step.name, [...step.after, ...step.may_follow]]));
+  const reach = (name: string, seen: Set<string>): Set<string> => {
+    if (seen.has(name)) return seen;
+    seen.add(name);
+    for (const one of before.get(name) ?? []) reach(one, seen);
+    return seen;
+  };
+  const ahead = [...reach(last, new Set())].filter((name) => before.has(name) && reach(name, new Set()).has(target));
+  return [...new Set([target, ...ahead, last])];
+}
+
+function frameOf(members: Box[], boxes: Box[]): Loop["frame"] {
+  const x = Math.min(...members.map((box) => box.x)) - 9;
+  const y = Math.min(...members.map((box) => box.y)) - 9;
+  const w = Math.max(...members.map((box) => box.x + box.w)) + 9 - x;
+  const h = Math.max(...members.map((box) => box.y + box.h)) + 9 - y;
+  const isClean = boxes.every((box) => members.includes(box) || box.x > x + w || box.x + box.w < x || box.y > y + h || box.y + box.h < y);
+  return isClean ? { x, y, w, h } : undefined; // a frame round others would say something false
+}

@@ -1,0 +1,144 @@
+import { Component } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get } from "../api";
+import { Empty, Icon, sayProblem } from "../parts";
+import type { LogLine } from "../types";
+import { exactly, plural, timeOfDay } from "../words";
+import type { Log, LogRow } from "./log_rows";
+
+const BLOCK = 100;
+
+// Lines of a job's output, those of one step if asked so: follows the end until the reader scrolls up.
+export function LogLines(props: { log: Log; within?: string; text?: string; label: string; isShort?: boolean; hidesSteps?: boolean }) {
+  const { log, within = "", text = "" } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const [isFollowing, setFollowing] = useState(true);
+  const rows = useMemo(() => chosen(log.rows, within, text, props.hidesSteps ?? false), [log.rows, log.version, within, text, props.hidesSteps]);
+  const blocks = useMemo(() => inBlocks(rows), [rows]);
+
+  useEffect(() => {
+    if (isFollowing && place.current) place.current.scrollTop = place.current.scrollHeight;
+  }, [rows, isFollowing]);
+
+  function scrolled() {
+    const at = place.current;
+    if (at) setFollowing(at.scrollHeight - at.scrollTop - at.clientHeight < 24);
+  }
+
+  if (rows.length === 0) return <Empty title={text ? "No line has this" : "Nothing was written yet"} />;
+  return (
+    <div class="log-part">
+      <div class={`log ${props.isShort ? "is-short" : ""}`} ref={place} onScroll={scrolled} role="log" aria-label={props.label} aria-live="off" tabIndex={0}>
+        {blocks.map((block) => (
+          <Block key={block[0]!.number} rows={block} size={block.length} end={block[block.length - 1]!.text.length} text={text} hasStep={!within} />
+        ))}
+      </div>
+      {isFollowing ? null : (
+        <button type="button" class="to-end" onClick={() => setFollowing(true)}>
+          <Icon name="down" /> Follow
+        </button>
+      )}
+    </div>
+  );
+}
+
+function chosen(rows: LogRow[], within: string, text: string, hidesSteps: boolean): LogRow[] {
+  const wanted = text.toLowerCase();
+  return rows.filter(
+    (row) =>
+      (within === "" || row.step === within || row.step.startsWith(`${within}/`)) &&
+      !(hidesSteps && row.channel === "step") &&
+      (wanted === "" || row.text.toLowerCase().includes(wanted) || row.step.toLowerCase().includes(wanted)),
+  );
+}
+
+function inBlocks(rows: LogRow[]): LogRow[][] {
+  const blocks: LogRow[][] = [];
+  for (let at = 0; at < rows.length; at += BLOCK) blocks.push(rows.slice(at, at + BLOCK));
+  return blocks;
+}
+
+interface BlockProps {
+  rows: LogRow[];
+  size: number;
+  end: number;
+  text: string;
+  hasStep: boolean;
+}
+
+// A hundred lines, drawn again only if something about them changed; those out of sight cost the browser nothing.
+class Block extends Component<BlockProps> {
+  override shouldComponentUpdate(next: BlockProps): boolean {
+    const { props } = this;
+    return next.size !== props.size || next.end !== props.end || next.text !== props.text || next.hasStep !== props.hasStep || next.size < BLOCK;
+  }
+
+  override render({ rows, text, hasStep }: BlockProps) {
+    return (
+      <div class="log-block">
+        {rows.map((row) => (
+          <div key={row.number} class={`log-line ch-${row.channel}`}>
+            <time title={exactly(row.at)}>{timeOfDay(row.at)}</time>
+            {hasStep ? <span class="log-step">{row.step}</span> : null}
+            <span class="log-text">{text ? marked(row.text, text) : row.text}</span>
+          </div>
+        ))}
+      </div>
+    );
+  }
+}
+
+function marked(line: string, text: string) {
+  const at = line.toLowerCase().indexOf(text.toLowerCase());
+  if (at < 0) return line;
+  return (
+    <>
+      {line.slice(0, at)}
+      <mark>{line.slice(at, at + text.length)}</mark>
+      {line.slice(at + text.length)}
+    </>
+  );
+}
+
+// The whole log, with a search.
+export function LogTab(props: { log: Log; jobId: string; changed: () => void }) {
+  const { log } = props;
+  const [text, setText] = useState("");
+  const [hidesSteps, setHides] = useState(false);
+  const [isReading, setReading] = useState(false);
+
+  async function readAll() {
+    setReading(true);
+    try {
+      const lines: LogLine[] = [];
+      for (let after: number | null = 0; after !== null; ) {
+        const page: { lines: LogLine[]; next: number | null } = await get(`jobs/${props.jobId}/log?after=${after}`);
+        lines.push(...page.lines);
+        after = page.next;
+      }
+      log.replace(lines);
+      props.changed();
+    } catch (error) {
+      sayProblem(error);
+    }
+    setReading(false);
+  }
+
+  return (
+    <section class="stack tight" aria-label="Log">
+      <div class="row">
+        <input type="search" data-filter aria-label="Search the log" placeholder="Search the log   /" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <label class="choice">
+          <input type="checkbox" checked={hidesSteps} onChange={(event) => setHides(event.currentTarget.checked)} /> Output only
+        </label>
+        <span class="quiet small number">{plural(log.rows.length, "line")}</span>
+        {log.isCut ? (
+          <button type="button" disabled={isReading} onClick={() => void readAll()}>
+            {isReading ? "Reading…" : "Read all of it"}
+          </button>
+        ) : null}
+      </div>
+      <LogLines log={log} text={text.trim()} label="Log of the job" hidesSteps={hidesSteps} />
+    </section>
+  );
+}
