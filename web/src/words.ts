@@ -36,9 +36,13 @@ export function stretch(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
   const minutes = Math.floor(ms / 60_000);
-  if (minutes < 60) return `${minutes} m ${Math.floor((ms % 60_000) / 1000)} s`;
+  if (minutes < 60) return both(minutes, "m", Math.floor((ms % 60_000) / 1000), "s");
   const hours = Math.floor(minutes / 60);
-  return hours < 24 ? `${hours} h ${minutes % 60} m` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return hours < 24 ? both(hours, "h", minutes % 60, "m") : both(Math.floor(hours / 24), "d", hours % 24, "h");
+}
+
+function both(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return `${large} ${largeUnit}${small > 0 ? ` ${small} ${smallUnit}` : ""}`;
 }
 
 export function between(from: string | null, to: string | null, now = Date.now()): string {

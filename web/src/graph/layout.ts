@@ -47,7 +47,7 @@ export function layered(items: Item[]): Layout {
       .filter((before) => cells.has(before) && rank.get(before)! < rank.get(item.id)!)
       .map((before) => chain(cells.get(before)!, cells.get(item.id)!, rank.get(before)!, rank.get(item.id)!, rows)),
   );
-  for (let turn = 0; turn < SWEEPS; turn += 1) sweep(rows, turn % 2 === 0);
+  untangle(rows);
   for (let turn = 0; turn < SWEEPS; turn += 1) straighten(rows, turn % 2 === 0);
   straighten(rows, true);
   return finished(rows, chains);
@@ -85,6 +85,40 @@ function chain(from: Cell, to: Cell, first: number, last: number, rows: Cell[][]
     cells[index]!.up.push(cells[index - 1]!);
   }
   return cells;
+}
+
+// Tries orders of each row, and keeps the one with the fewest crossings; the first is that of the file.
+function untangle(rows: Cell[][]): void {
+  let best = rows.map((row) => [...row]);
+  let fewest = crossings(rows);
+  for (let turn = 0; turn < SWEEPS && fewest > 0; turn += 1) {
+    sweep(rows, turn % 2 === 0);
+    const now = crossings(rows);
+    if (now < fewest) [best, fewest] = [rows.map((row) => [...row]), now];
+  }
+  best.forEach((row, index) => {
+    rows[index] = row;
+    row.forEach((cell, place) => {
+      cell.x = place * 10; // only to begin with
+    });
+  });
+}
+
+function crossings(rows: Cell[][]): number {
+  let sum = 0;
+  for (const row of rows) {
+    const below = rows[rows.indexOf(row) + 1] ?? [];
+    const place = new Map(below.map((cell, index) => [cell, index]));
+    const ends = row.flatMap((cell) => cell.down.map((one) => place.get(one) ?? 0).sort((a, b) => a - b));
+    const seen = new Uint32Array(below.length + 1); // a Fenwick tree: how many ends so far lie at or before a place
+    ends.forEach((end, index) => {
+      let before = 0;
+      for (let at = end + 1; at > 0; at -= at & -at) before += seen[at]!;
+      sum += index - before;
+      for (let at = end + 1; at < seen.length; at += at & -at) seen[at]! += 1;
+    });
+  }
+  return sum;
 }
 
 // Puts each cell of a row near the middle of its neighbours in the row before.

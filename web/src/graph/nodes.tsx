@@ -33,7 +33,7 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
   const isFrame = box.type === "frame" || isItem;
   const status = box.status ?? "pending";
   const canFold = isItem || box.step?.flow != null;
-  const under = isItem ? status : underline(box, state);
+  const under = isItem ? "" : underline(box, state);
   const act = () => (isItem ? doing.fold(box.path, false) : doing.choose(box.path));
   return (
     <g class={`box ${isFrame ? "frame-box" : "step-box"} is-${status} ${doing.chosen === box.path ? "is-chosen" : ""}`} transform={`translate(${box.x} ${box.y})`}>
@@ -60,11 +60,11 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
         <rect class="face" width={box.w} height={isFrame ? 38 : box.h} rx={isItem ? 7 : 9} />
         {box.status === undefined ? <circle class="dot" cx={20} cy={isFrame ? 19 : 21} r={4} /> : <StatusShape status={status} x={12} y={isFrame ? 11 : 13} />}
         <text class="name" x={36} y={isFrame ? (isItem ? 23 : 18) : 25}>
-          {cut(box.name, isFrame ? Math.floor((box.w - 90) / 7.4) : 21)}
+          {cut(box.name, Math.floor((box.w - 72) / 7.4))}
         </text>
         {isItem ? null : (
           <text class="under" x={36} y={isFrame ? 32 : 43}>
-            {cut(under, 28)}
+            {cut(under, Math.floor((box.w - 40) / 5.8))}
           </text>
         )}
       </g>

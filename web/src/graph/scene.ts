@@ -48,13 +48,19 @@ export interface Folding {
   shown(path: string): number; // how many items
 }
 
-const W = 212;
+const NARROWEST = 170;
+const WIDEST = 330;
 const H = 56;
 const ITEM_W = 168;
 const ITEM_H = 32;
 const PAD = 14;
 const HEAD = 40;
-const SIDE = 74; // room for the ways back
+const AROUND = 10; // a loop's frame keeps so far from what it holds
+
+// How wide a step is drawn: as its name needs.
+export function widthOf(name: string): number {
+  return Math.round(Math.min(WIDEST, Math.max(NARROWEST, 86 + 7.7 * name.length)));
+}
 
 export function sceneOf(flow: DrawnFlow, state: GraphState, folding: Folding, prefix = ""): Scene {
   const inner = new Map<string, Scene>();
@@ -64,7 +70,7 @@ export function sceneOf(flow: DrawnFlow, state: GraphState, folding: Folding, pr
   }
   const items = flow.nodes.map((step): Item => {
     const scene = inner.get(step.name);
-    const size = scene === undefined ? { w: W, h: H } : { w: Math.max(W, scene.w + 2 * PAD), h: scene.h + HEAD + PAD };
+    const size = scene === undefined ? { w: widthOf(step.name), h: H } : { w: Math.max(widthOf(step.name), scene.w + 2 * PAD), h: scene.h + HEAD + PAD };
     return { id: step.name, ...size, after: [...step.after, ...step.may_follow] };
   });
   const layout = layered(items);
@@ -83,8 +89,16 @@ export function sceneOf(flow: DrawnFlow, state: GraphState, folding: Folding, pr
   }
   const own = boxes.filter((box) => box.path.slice(prefix.length).indexOf("/") < 0 && box.type !== "more");
   const back = loopsOf(flow, prefix, own, state);
-  const right = back.length > 0 ? SIDE : 0;
-  return { boxes, wires, loops: [...loops, ...back], w: layout.w + right, h: layout.h };
+  const scene = { boxes, wires, loops: [...loops, ...back], w: layout.w, h: layout.h };
+  return back.length === 0 ? scene : withRoom(scene, back);
+}
+
+// Room for ways back: their lines and labels on the right, and a frame all round.
+function withRoom(scene: Scene, back: Loop[]): Scene {
+  const right = Math.max(scene.w, ...back.map((loop) => loop.x + 22 + 6.6 * loop.label.length));
+  const roomy: Scene = { boxes: [], wires: [], loops: [], w: right + 2 * AROUND, h: scene.h + 2 * AROUND };
+  put(scene, AROUND, AROUND, roomy.boxes, roomy.wires, roomy.loops);
+  return roomy;
 }
 
 function isSmall(step: DrawnStep, state: GraphState, path: string): boolean {
@@ -173,7 +187,7 @@ function loopsOf(flow: DrawnFlow, prefix: string, boxes: Box[], state: GraphStat
       if (from === undefined || to === undefined) continue;
       const taken = state.taken(from.path, rule.name);
       const members = membersOf(flow, rule.target!, step.name).map((name) => at.get(prefix + name)!);
-      const right = Math.max(...members.map((box) => box.x + box.w)) + 22 + 10 * found.length;
+      const right = Math.max(...members.map((box) => box.x + box.w)) + 26 + 10 * found.length;
       const a = { x: from.x + from.w, y: from.y + from.h / 2 };
       const b = { x: to.x + to.w, y: to.y + to.h / 2 };
       const d = from === to
@@ -204,10 +218,10 @@ function membersOf(flow: DrawnFlow, target: string, last: string): string[] {
 }
 
 function frameOf(members: Box[], boxes: Box[]): Loop["frame"] {
-  const x = Math.min(...members.map((box) => box.x)) - 9;
-  const y = Math.min(...members.map((box) => box.y)) - 9;
-  const w = Math.max(...members.map((box) => box.x + box.w)) + 9 - x;
-  const h = Math.max(...members.map((box) => box.y + box.h)) + 9 - y;
+  const x = Math.min(...members.map((box) => box.x)) - AROUND;
+  const y = Math.min(...members.map((box) => box.y)) - AROUND;
+  const w = Math.max(...members.map((box) => box.x + box.w)) + AROUND - x;
+  const h = Math.max(...members.map((box) => box.y + box.h)) + AROUND - y;
   const isClean = boxes.every((box) => members.includes(box) || box.x > x + w || box.x + box.w < x || box.y > y + h || box.y + box.h < y);
   return isClean ? { x, y, w, h } : undefined; // a frame round others would say something false
 }

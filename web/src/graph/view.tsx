@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts";
 import type { DrawnFlow } from "../types";
+import { plural } from "../words";
 import { BoxShape, type Doing } from "./nodes";
 import { type Box, sceneOf } from "./scene";
 import { type GraphState, NOTHING } from "./state";
@@ -52,7 +53,10 @@ export function Graph(props: GraphProps) {
     const place = view.current!;
     setZoom(Math.max(0.6, Math.min(1, (place.clientWidth - 2) / w))); // small enough to read, whole if that can be
   }, [w, h]);
-  useEffect(() => keepInMiddle(view.current), [zoom === 1, props.flow]);
+  useEffect(() => keepInMiddle(view.current), [zoom, props.flow]);
+  useEffect(() => {
+    if (props.chosen) elementOf(view.current, props.chosen)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [props.chosen]);
 
   const doing: Doing = {
     chosen: props.chosen ?? "",
@@ -70,7 +74,7 @@ export function Graph(props: GraphProps) {
     const next = nearest(from, scene.boxes, way);
     if (next === undefined) return;
     setFocus(next.path);
-    const element = view.current?.querySelector<SVGElement>(`[data-box="${CSS.escape(next.path)}"]`);
+    const element = elementOf(view.current, next.path);
     element?.focus({ preventScroll: true });
     element?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
@@ -78,6 +82,7 @@ export function Graph(props: GraphProps) {
   return (
     <div class="graph-part">
       <div class="graph-tools" role="group" aria-label="Zoom">
+        <span class="small quiet">{plural(props.flow.nodes.length, "step")}</span>
         <button type="button" class="bare" aria-label="Zoom out" onClick={() => setZoom(Math.max(SMALLEST, zoom / 1.25))}>
           <Icon name="minus" />
         </button>
@@ -143,6 +148,10 @@ function nearest(from: Box, boxes: Box[], [dx, dy]: [number, number]): Box | und
     if (far < least) [best, least] = [box, far];
   }
   return best;
+}
+
+function elementOf(place: HTMLElement | null, path: string): SVGElement | null {
+  return place?.querySelector<SVGElement>(`[data-box="${CSS.escape(path)}"]`) ?? null;
 }
 
 function keepInMiddle(place: HTMLDivElement | null): void {

@@ -125,7 +125,8 @@ function Attempts(props: { attempts: Attempt[] }) {
           </div>
           {one.action ? (
             <p class="small quiet">
-              {one.action} by the rule {one.rule || "–"}
+              then: {one.action}
+              {one.rule ? `, by the rule ${one.rule}` : ""}
             </p>
           ) : null}
           {one.error ? <p class={one.status === "failed" ? "wrong wrap" : "quiet wrap"}>{one.error}</p> : null}

@@ -32,7 +32,7 @@ export function Summary(props: { model: JobModel; job: Job }) {
         {job.priority ? <Fact name="Priority">{job.priority}</Fact> : null}
         <Fact name="Flow"><a href={link("jobs", { flow: job.flow })}>{job.flow}</a></Fact>
         <Fact name="Id">
-          <span class="mono small" title={job.id}>{job.id.slice(-12)}</span>
+          <span class="mono small" title={job.id}>{job.id.slice(-8)}</span>
           <CopyButton text={job.id} label="Copy the id" />
         </Fact>
       </dl>
@@ -44,7 +44,7 @@ export function Summary(props: { model: JobModel; job: Job }) {
           ))}
         </p>
       ) : null}
-      {job.reason && !["completed", "queued", "running"].includes(job.status) ? (
+      {job.reason && job.asks.length === 0 && !["completed", "queued", "running", "awaiting_approval"].includes(job.status) ? (
         <p class={`reason is-${job.status}`}>{job.reason}</p>
       ) : null}
     </>

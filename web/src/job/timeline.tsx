@@ -42,8 +42,8 @@ export function Timeline(props: { model: JobModel; job: Job; chosen: string; cho
       </div>
       {lanes.slice(0, rows).map((lane) => (
         <div key={lane.path} class={`lane ${props.chosen === lane.path ? "is-chosen" : ""}`}>
-          <button type="button" class="bare lane-name" title={lane.path} onClick={() => props.choose(lane.path)}>
-            {lane.path}
+          <button type="button" class="bare lane-name" title={lane.path} aria-label={lane.path} onClick={() => props.choose(lane.path)}>
+            <span class={`depth-${Math.min(4, lane.path.split("/").length - 1)}`}>{nameOf(lane.path)}</span>
           </button>
           <svg width="100%" height="24" role="img" aria-label={saidOf(lane, now)}>
             {ticks.map((tick) => (
@@ -79,11 +79,33 @@ function lanesOf(model: JobModel): Lane[] {
     lane ? lane.push(one) : lanes.set(one.path, [one]);
   }
   const found = [...lanes].map(([path, attempts]) => ({ path, attempts: attempts.sort((a, b) => (a.started! < b.started! ? -1 : 1)) }));
-  return found.sort((a, b) => (a.attempts[0]!.started! < b.attempts[0]!.started! ? -1 : 1));
+  return grouped(found);
+}
+
+// By their beginning, but what is inside a step right below it.
+function grouped(lanes: Lane[]): Lane[] {
+  const began = new Map<string, string>();
+  const prefixes = (path: string) => path.split("/").map((_, index, parts) => parts.slice(0, index + 1).join("/"));
+  for (const lane of lanes) {
+    for (const around of prefixes(lane.path)) {
+      const at = lane.attempts[0]!.started!;
+      if (at < (began.get(around) ?? "~")) began.set(around, at);
+    }
+  }
+  const keys = new Map(lanes.map((lane) => [lane, prefixes(lane.path).map((around) => `${began.get(around)} ${around}`)]));
+  return lanes.sort((a, b) => {
+    const [x, y] = [keys.get(a)!, keys.get(b)!];
+    const differ = x.findIndex((one, index) => one !== y[index]);
+    return differ < 0 ? x.length - y.length : (x[differ] ?? "") < (y[differ] ?? "") ? -1 : 1;
+  });
+}
+
+function nameOf(path: string): string {
+  return path.split("/").slice(-2).filter((part, index, parts) => index === parts.length - 1 || /^\d+$/.test(part)).join(" / ");
 }
 
 function ticksOf(begin: number, end: number): number[] {
-  const step = TICKS.find((one) => (end - begin) / one <= 8) ?? 86_400_000 * Math.ceil((end - begin) / 86_400_000 / 8);
+  const step = TICKS.find((one) => (end - begin) / one <= (innerWidth < 760 ? 3 : 8)) ?? 86_400_000 * Math.ceil((end - begin) / 86_400_000 / 8);
   const small = end - begin < 2000 ? Math.max(1, Math.round((end - begin) / 5)) : step;
   const ticks: number[] = [];
   for (let tick = begin; tick < end - small / 3; tick += small) ticks.push(tick);

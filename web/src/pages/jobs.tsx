@@ -85,9 +85,9 @@ function columns(picking: Picking | undefined): Column<Job>[] {
       ),
     },
     { head: "Status", class: "fit", cell: (job) => <Badge status={job.status} /> },
-    { head: "Why", class: "why-cell", cell: (job) => <span class="clamp">{job.reason}</span> },
+    { head: "Why", class: "why-cell", cell: (job) => (job.reason ? <span class="clamp" title={job.reason}>{job.reason}</span> : null) },
     { head: "Created", class: "fit", cell: (job) => <Time at={job.created} /> },
-    { head: "Took", class: "fit number", cell: (job) => (job.started ? <Stretch from={job.started} to={job.ended} /> : "") },
+    { head: "Took", class: "fit number", cell: (job) => (job.started ? <Stretch from={job.started} to={job.ended} /> : null) },
   ];
 }
 
