@@ -41,7 +41,7 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
       <g
         class="hit"
         role="button"
-        tabIndex={props.isFocus ? 0 : -1}
+        tabindex={props.isFocus ? 0 : -1}
         data-box={box.path}
         aria-label={`${box.name}: ${[box.status ?? "step", box.count === undefined ? "" : `${box.done} of ${box.count} items done`, (state?.attempt ?? 1) > 1 ? `attempt ${state!.attempt}` : ""].filter(Boolean).join(", ")}`}
         aria-pressed={isItem ? undefined : doing.chosen === box.path}
@@ -100,7 +100,7 @@ function FoldShape(props: { box: Box; doing: Doing }) {
     <g
       class="fold"
       role="button"
-      tabIndex={-1}
+      tabindex={-1}
       aria-expanded={box.isOpen}
       aria-label={`${box.isOpen ? "Close" : "Open"} ${box.name}`}
       transform={`translate(${box.w - 32} ${box.isOpen ? 8 : 8})`}
@@ -120,7 +120,7 @@ function ItemShape(props: { box: Box; doing: Doing }) {
       class={`box item-box is-${box.status}`}
       transform={`translate(${box.x} ${box.y})`}
       role="button"
-      tabIndex={-1}
+      tabindex={-1}
       data-box={box.path}
       aria-label={`${box.name}: ${box.status}`}
       aria-expanded="false"
@@ -141,7 +141,7 @@ function MoreShape(props: { box: Box; doing: Doing }) {
   const { box, doing } = props;
   const more = () => doing.more(box.path);
   return (
-    <g class="box more-box" transform={`translate(${box.x} ${box.y})`} role="button" tabIndex={-1} data-box={`${box.path}/more`} onClick={more} onKeyDown={(event) => event.key === "Enter" && more()}>
+    <g class="box more-box" transform={`translate(${box.x} ${box.y})`} role="button" tabindex={-1} data-box={`${box.path}/more`} onClick={more} onKeyDown={(event) => event.key === "Enter" && more()}>
       <rect class="ground" width={box.w} height={box.h} rx={7} />
       <text class="name" x={box.w / 2} y={21}>
         {box.name}

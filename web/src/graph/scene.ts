@@ -107,7 +107,7 @@ function isSmall(step: DrawnStep, state: GraphState, path: string): boolean {
 
 function boxOf(step: DrawnStep, prefix: string, state: GraphState, place: { x: number; y: number; w: number; h: number }): Box {
   const path = prefix + step.name;
-  const box: Box = { type: "step", path, name: step.name, ...place, status: state.step(path)?.status, step, isOpen: false };
+  const box: Box = { type: "step", path, name: step.name, ...place, status: state.step(path)?.status ?? state.blank, step, isOpen: false };
   if (step.items === null) return box;
   const { count } = state.items(path, step);
   const size = step.flow?.nodes.length ?? 0;

@@ -8,13 +8,14 @@ export interface Items {
 }
 
 export interface GraphState {
+  blank: StepStatus | undefined; // of steps that nothing is known of: none, if the picture is of no job
   step(path: string): Step | undefined;
   inside(prefix: string): Step[]; // the steps directly in a flow inside a step
   items(path: string, step: DrawnStep): Items;
   taken(path: string, rule: string): number; // how often a rule of a step led elsewhere
 }
 
-export const NOTHING: GraphState = { step: () => undefined, inside: () => [], items: () => ({ count: 0, labels: [] }), taken: () => 0 };
+export const NOTHING: GraphState = { blank: undefined, step: () => undefined, inside: () => [], items: () => ({ count: 0, labels: [] }), taken: () => 0 };
 
 export function stateOf(steps: Map<string, Step>, attempts: Iterable<Attempt>, inputs: unknown): GraphState {
   const groups = new Map<string, Step[]>();
@@ -36,6 +37,7 @@ export function stateOf(steps: Map<string, Step>, attempts: Iterable<Attempt>, i
     }
   }
   return {
+    blank: "pending",
     step: (path) => steps.get(path),
     inside: (prefix) => groups.get(prefix) ?? [],
     items: (path, step) => {

@@ -55,7 +55,7 @@ export function Actions(props: { job: Job; followAgain: () => void; changed: () 
         </button>
       ) : null}
       {isOver ? null : (
-        <ConfirmButton label="Cancel" question="Cancel this job?" asksReason isDangerous act={(reason) => act("cancel", "Cancelling", { reason })}>
+        <ConfirmButton label="Cancel" confirm="Cancel the job" question="Cancel this job?" asksReason isDangerous act={(reason) => act("cancel", "Cancelling", { reason })}>
           Its running steps are stopped, and everything it holds is released.
         </ConfirmButton>
       )}
@@ -75,6 +75,7 @@ export function Actions(props: { job: Job; followAgain: () => void; changed: () 
       {isOver && mayDelete ? (
         <ConfirmButton
           label="Delete"
+          confirm="Delete the job"
           question="Delete this job for good?"
           isDangerous
           act={async () => {

@@ -13,16 +13,24 @@ export function LogLines(props: { log: Log; within?: string; text?: string; labe
   const { log, within = "", text = "" } = props;
   const place = useRef<HTMLDivElement>(null);
   const [isFollowing, setFollowing] = useState(true);
-  const rows = useMemo(() => chosen(log.rows, within, text, props.hidesSteps ?? false), [log.rows, log.version, within, text, props.hidesSteps]);
+  const frozen = useRef<LogRow[]>();
+  const newest = useMemo(() => chosen(log.rows, within, text, props.hidesSteps ?? false), [log.rows, log.version, within, text, props.hidesSteps]);
+  const rows = frozen.current ?? newest;
   const blocks = useMemo(() => inBlocks(rows), [rows]);
+  const behind = newest.length - rows.length;
 
+  function pause(isPaused: boolean) {
+    frozen.current = isPaused ? newest : undefined;
+    setFollowing(!isPaused);
+  }
+  useEffect(() => pause(false), [within, text, props.hidesSteps]);
   useEffect(() => {
     if (isFollowing && place.current) place.current.scrollTop = place.current.scrollHeight;
   }, [rows, isFollowing]);
 
   function scrolled() {
     const at = place.current;
-    if (at) setFollowing(at.scrollHeight - at.scrollTop - at.clientHeight < 24);
+    if (at && !frozen.current) setFollowing(at.scrollHeight - at.scrollTop - at.clientHeight < 24);
   }
 
   if (rows.length === 0) return <Empty title={text ? "No line has this" : "Nothing was written yet"} />;
@@ -33,11 +41,9 @@ export function LogLines(props: { log: Log; within?: string; text?: string; labe
           <Block key={block[0]!.number} rows={block} size={block.length} end={block[block.length - 1]!.text.length} text={text} hasStep={!within} />
         ))}
       </div>
-      {isFollowing ? null : (
-        <button type="button" class="to-end" onClick={() => setFollowing(true)}>
-          <Icon name="down" /> Follow
-        </button>
-      )}
+      <button type="button" class="to-end" onClick={() => pause(isFollowing)}>
+        <Icon name={isFollowing ? "paused" : "down"} /> {isFollowing ? "Pause" : behind > 0 ? `Follow: ${plural(behind, "new line")}` : "Follow"}
+      </button>
     </div>
   );
 }

@@ -93,13 +93,13 @@ function Used(props: { attempts: Attempt[] }) {
 function Speech(props: { said: { thinking: string; text: string }; isLive?: boolean }) {
   return (
     <section class="speech" aria-label="What it says" aria-live={props.isLive ? "off" : undefined}>
+      {props.said.text ? <p>{props.said.text}{props.isLive ? <span class="caret" /> : null}</p> : null}
       {props.said.thinking ? (
         <details open={props.isLive && !props.said.text}>
           <summary>Thinking</summary>
           <p class="quiet">{props.said.thinking}</p>
         </details>
       ) : null}
-      {props.said.text ? <p>{props.said.text}{props.isLive ? <span class="caret" /> : null}</p> : null}
     </section>
   );
 }

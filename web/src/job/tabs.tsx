@@ -1,5 +1,6 @@
 import { Badge, Empty, Json, Table, Time } from "../parts";
 import type { Change, Job } from "../types";
+import { timeOfDay } from "../words";
 import type { JobModel } from "./model";
 
 // What went into a job, and what came out.
@@ -31,14 +32,20 @@ export function HistoryTab(props: { changes: Change[] }) {
   return (
     <Table
       label="History"
+      class="still"
       rows={[...props.changes].reverse()}
       keyOf={(one) => String(one.seq)}
       columns={[
         { head: "Status", class: "fit", cell: (one) => <Badge status={one.target} /> },
+        { head: "At", class: "fit", cell: (one) => <span class="number">{timeOfDay(one.at)}</span> },
         { head: "When", class: "fit", cell: (one) => <Time at={one.at} /> },
-        { head: "Why", cell: (one) => one.reason },
-        { head: "By", class: "fit", cell: (one) => one.by },
+        { head: "Why", cell: (one) => one.reason || null },
+        { head: "By", class: "fit", cell: (one) => <span title={one.by}>{doerOf(one.by)}</span> },
       ]}
     />
   );
+}
+
+function doerOf(by: string): string {
+  return /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(by) ? `worker ${by.slice(-6)}` : by;
 }

@@ -32,7 +32,11 @@ export function Timeline(props: { model: JobModel; job: Job; chosen: string; cho
     <section class="timeline card" aria-label="Timeline">
       <div class="lane axis" aria-hidden="true">
         <span class="small quiet">{plural(lanes.length, "step")}</span>
-        <svg width="100%" height="22">
+        <svg class="grid" width="100%" height="100%">
+          {ticks.map((tick) => (
+            <line key={tick} class="tick" x1={at(tick)} x2={at(tick)} y1="24" y2="100%" />
+          ))}
+          {isLive ? <line class="now" x1={at(now)} x2={at(now)} y1="24" y2="100%" /> : null}
           {ticks.map((tick, index) => (
             <text key={tick} x={at(tick)} y="15" class={index === 0 ? "" : "middle"}>
               {stretch(tick - begin)}
@@ -46,9 +50,6 @@ export function Timeline(props: { model: JobModel; job: Job; chosen: string; cho
             <span class={`depth-${Math.min(4, lane.path.split("/").length - 1)}`}>{nameOf(lane.path)}</span>
           </button>
           <svg width="100%" height="24" role="img" aria-label={saidOf(lane, now)}>
-            {ticks.map((tick) => (
-              <line key={tick} class="tick" x1={at(tick)} x2={at(tick)} y1="0" y2="24" />
-            ))}
             {lane.attempts.map((one) => {
               const from = Date.parse(one.started!);
               const to = one.ended ? Date.parse(one.ended) : isLive ? now : last;
@@ -58,7 +59,6 @@ export function Timeline(props: { model: JobModel; job: Job; chosen: string; cho
                 </rect>
               );
             })}
-            {isLive ? <line class="now" x1={at(now)} x2={at(now)} y1="0" y2="24" /> : null}
           </svg>
         </div>
       ))}

@@ -4,7 +4,8 @@ import { Dialog } from "./dialog";
 import { sayProblem } from "./toast";
 
 export interface ConfirmProps {
-  label: string; // on the button, and on the one in the dialog that does it
+  label: string;
+  confirm?: string; // on the button in the dialog that does it; the label, if left out
   question: string;
   children?: ComponentChildren; // what it means, in a sentence or two
   asksReason?: boolean;
@@ -51,7 +52,7 @@ export function ConfirmButton(props: ConfirmProps) {
                 Keep it
               </button>
               <button type="submit" class={kind} disabled={isBusy}>
-                {props.label}
+                {props.confirm ?? props.label}
               </button>
             </div>
           </form>

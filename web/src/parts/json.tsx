@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { plural } from "../words";
 import { CopyButton } from "./copy";
@@ -20,23 +21,30 @@ function asText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-function Value(props: { value: unknown; depth: number }) {
-  const { value } = props;
-  if (typeof value === "string") return <Text text={value} />;
-  if (value === null || typeof value !== "object") return <span class={`json-${value === null ? "null" : typeof value}`}>{String(value)}</span>;
+function Value(props: { name?: string; value: unknown; depth: number }) {
+  const { value, name } = props;
+  const key = name === undefined ? null : <span class="json-key">{name}</span>;
+  if (value === null || typeof value !== "object") return <>{key} <Leaf value={value} /></>;
   const entries = Array.isArray(value) ? value.map((one, index) => [String(index), one] as const) : Object.entries(value);
-  if (entries.length === 0) return <span class="quiet">{Array.isArray(value) ? "[ ]" : "{ }"}</span>;
-  return <Entries entries={entries} isList={Array.isArray(value)} depth={props.depth} />;
+  if (entries.length === 0) return <>{key} <span class="quiet">{Array.isArray(value) ? "[ ]" : "{ }"}</span></>;
+  return <Entries name={key} entries={entries} isList={Array.isArray(value)} depth={props.depth} />;
 }
 
-function Entries(props: { entries: (readonly [string, unknown])[]; isList: boolean; depth: number }) {
+function Leaf(props: { value: unknown }) {
+  const { value } = props;
+  if (value === "") return <span class="quiet">""</span>;
+  if (typeof value === "string") return <Text text={value} />;
+  return <span class={`json-${value === null ? "null" : typeof value}`}>{String(value)}</span>;
+}
+
+function Entries(props: { name: ComponentChildren; entries: (readonly [string, unknown])[]; isList: boolean; depth: number }) {
   const [shown, setShown] = useState(MANY);
   const { entries } = props;
   const rows = (
     <ul>
       {entries.slice(0, shown).map(([name, value]) => (
         <li key={name}>
-          <span class="json-key">{name}</span> <Value value={value} depth={props.depth + 1} />
+          <Value name={name} value={value} depth={props.depth + 1} />
         </li>
       ))}
       {entries.length > shown ? (
@@ -51,7 +59,7 @@ function Entries(props: { entries: (readonly [string, unknown])[]; isList: boole
   if (props.depth === 0) return rows;
   return (
     <details open={props.depth < 3 && entries.length <= 20}>
-      <summary>{props.isList ? plural(entries.length, "item") : plural(entries.length, "field")}</summary>
+      <summary>{props.name} {props.isList ? plural(entries.length, "item") : plural(entries.length, "field")}</summary>
       {rows}
     </details>
   );

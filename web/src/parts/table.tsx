@@ -14,9 +14,10 @@ export function Table<T>(props: {
   keyOf: (row: T) => string;
   rowClass?: (row: T) => string;
   isBusy?: boolean;
+  class?: string;
 }) {
   return (
-    <table class="table" role="table" aria-label={props.label} aria-busy={props.isBusy ?? false}>
+    <table class={`table ${props.class ?? ""}`} role="table" aria-label={props.label} aria-busy={props.isBusy ?? false}>
       <thead role="rowgroup">
         <tr role="row">
           {props.columns.map((column) => (
