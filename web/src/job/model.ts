@@ -13,6 +13,7 @@ const STATUSES: Record<string, StepStatus> = {
   step_skipped: "skipped",
 };
 const REREAD_MS = 1000;
+const MOST = 50_000;
 
 export interface Told {
   job: Job;
@@ -54,6 +55,9 @@ export class JobModel {
   // Everything anew: the first frame, or one after the place in the stream was lost.
   begin(told: Told): void {
     this.job = told.job;
+    this.attempts.clear();
+    this.within.clear();
+    this.places = new Map([[this.id, ""]]);
     this.steps = new Map(told.steps.map((step) => [step.path, step]));
     this.log.begin(told.log);
     this.reread(0);
@@ -72,6 +76,7 @@ export class JobModel {
   event(row: Row): void {
     if (row.type === "job_started" && row.data.called_as) this.enter(row.run_id, row.data.called_as);
     const owner = this.within.get(row.parent_id ?? "");
+    if (this.within.size > MOST) this.within.clear(); // what is not found there is read again
     if (owner !== undefined) this.within.set(row.id, owner);
     if (row.type === "llm_call_completed") this.used(owner, row);
     const status = STATUSES[row.type];

@@ -3,7 +3,7 @@ import { post } from "../api";
 import { kindName } from "../graph/nodes";
 import { Badge, ConfirmButton, Icon, Json, Problem, say, Stretch, Tabs, Time } from "../parts";
 import { useMay } from "../session";
-import type { Attempt, Job } from "../types";
+import { type Attempt, type Job, OVER } from "../types";
 import { count, money, plural } from "../words";
 import { inputsOf, spotOf } from "./inputs";
 import { spoken } from "./log_rows";
@@ -13,7 +13,7 @@ import type { JobModel } from "./model";
 const RERUN = ["queued", "running", "waiting", "paused", "failed"];
 
 // All about one step.
-export function Panel(props: { model: JobModel; job: Job; path: string; close: () => void }) {
+export function Panel(props: { model: JobModel; job: Job; path: string; close: () => void; followAgain: () => void }) {
   const { model, job, path } = props;
   const may = useMay("operate");
   const [tab, setTab] = useState("result");
@@ -50,7 +50,7 @@ export function Panel(props: { model: JobModel; job: Job; path: string; close: (
             act={async () => {
               await post(`jobs/${job.id}/rerun`, { step: path });
               say(`${name} is run again`);
-              props.model.reread(0);
+              OVER.includes(job.status) ? props.followAgain() : model.reread(0);
             }}
           >
             It and every step that depends on it get a new attempt.

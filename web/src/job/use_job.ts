@@ -28,6 +28,7 @@ export function useJob(id: string): Followed {
   const model = held.current;
 
   useEffect(() => {
+    let stopWatching = () => {};
     const leave = follow(`jobs/${id}/stream`, {
       on: {
         snapshot: (told: Told) => model.begin(told),
@@ -38,11 +39,15 @@ export function useJob(id: string): Followed {
         log: (line: LogLine) => model.log.add(line),
       },
       batch: () => model.changed(),
-      ended: () => model.reread(0),
+      ended: () => {
+        model.reread(0);
+        stopWatching = watch(id, () => setTimes((n) => n + 1));
+      },
       refused: setRefused,
     });
     return () => {
       leave();
+      stopWatching();
       model.close();
       clearTimeout(frame.current);
       frame.current = 0;
@@ -50,4 +55,9 @@ export function useJob(id: string): Followed {
   }, [id, times]);
 
   return { model, refused, followAgain: () => setTimes((n) => n + 1) };
+}
+
+// Tells when something happens to a job whose own stream has ended: someone retries it, elsewhere.
+function watch(id: string, again: () => void): () => void {
+  return follow("stream", { on: { change: (one: Change) => one.job_id === id && again() } });
 }

@@ -48,7 +48,7 @@ export function JobPage(props: PageProps) {
   return (
     <Page
       title={job.name || job.flow}
-      heading={<><a class="back" href={link("jobs")} aria-label="All jobs"><Icon name="left" /></a> {job.name || job.flow}</>}
+      before={<a class="back" href={link("jobs")} aria-label="All jobs"><Icon name="left" /></a>}
       actions={<Actions job={job} followAgain={followAgain} changed={() => model.reread(0)} />}
     >
       <Summary model={model} job={job} />
@@ -71,7 +71,7 @@ export function JobPage(props: PageProps) {
         ) : (
           <p class="quiet">Loading…</p>
         )}
-        {hasPanel ? <Panel key={chosen} model={model} job={job} path={chosen} close={() => ask({ step: "" })} /> : null}
+        {hasPanel ? <Panel key={chosen} model={model} job={job} path={chosen} followAgain={followAgain} close={() => ask({ step: "" })} /> : null}
       </div>
     </Page>
   );

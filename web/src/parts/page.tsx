@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 // A page: its heading, its actions beside that, and its title in the browser.
 export function Page(props: {
   title: string;
-  heading?: ComponentChildren;
+  before?: ComponentChildren; // left of the heading
   actions?: ComponentChildren;
   children: ComponentChildren;
   class?: string;
@@ -15,7 +15,10 @@ export function Page(props: {
   return (
     <div class={`page ${props.class ?? ""}`}>
       <header class="page-head">
-        <h1 tabIndex={-1}>{props.heading ?? props.title}</h1>
+        <div class="page-title">
+          {props.before}
+          <h1 tabIndex={-1}>{props.title}</h1>
+        </div>
         {props.actions ? <div class="row">{props.actions}</div> : null}
       </header>
       {props.children}
