@@ -1,3 +1,4 @@
+import { useTick } from "../hooks";
 import { iconPath } from "../parts/icon";
 import type { Step } from "../types";
 import { stretch } from "../words";
@@ -32,8 +33,9 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
   const isItem = box.type === "item";
   const isFrame = box.type === "frame" || isItem;
   const status = box.status ?? "pending";
+  const now = useTick(1000, status === "running" && !isItem);
   const canFold = isItem || box.step?.flow != null;
-  const under = isItem ? "" : underline(box, state);
+  const under = isItem ? "" : underline(box, state, now);
   const act = () => (isItem ? doing.fold(box.path, false) : doing.choose(box.path));
   return (
     <g class={`box ${isFrame ? "frame-box" : "step-box"} is-${status} ${doing.chosen === box.path ? "is-chosen" : ""}`} transform={`translate(${box.x} ${box.y})`}>
@@ -63,7 +65,7 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
           {cut(box.name, Math.floor((box.w - 72) / 7.4))}
         </text>
         {isItem ? null : (
-          <text class="under" x={36} y={isFrame ? 32 : 43}>
+          <text class={`under ${box.ending ? "ending" : ""}`} x={36} y={isFrame ? 32 : 43}>
             {cut(under, Math.floor((box.w - 40) / 5.8))}
           </text>
         )}
@@ -79,10 +81,13 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
   );
 }
 
-function underline(box: Box, state: Step | undefined): string {
+function underline(box: Box, state: Step | undefined, now: number): string {
   const kind = kindName(box.step?.kind ?? "");
-  if (box.count) return `${kind} · ${box.done} of ${box.count} done`;
-  if (state?.started && state.ended) return `${kind} · ${stretch(Date.parse(state.ended) - Date.parse(state.started))}`;
+  if (box.ending) return box.ending;
+  if (box.count) return `${kind} · ${box.done} of ${box.count} done${box.failed ? `, ${box.failed} failed` : ""}`;
+  const began = Date.parse(box.began ?? "");
+  if (began && state?.ended) return `${kind} · ${stretch(Date.parse(state.ended) - began)}`;
+  if (began && box.status === "running") return `${kind} · running ${stretch(now - began)}`;
   return box.status === undefined ? kind : `${kind} · ${box.status}`;
 }
 
@@ -103,7 +108,7 @@ function FoldShape(props: { box: Box; doing: Doing }) {
       tabindex={-1}
       aria-expanded={box.isOpen}
       aria-label={`${box.isOpen ? "Close" : "Open"} ${box.name}`}
-      transform={`translate(${box.w - 32} ${box.isOpen ? 8 : 8})`}
+      transform={`translate(${box.w - 32} 8)`}
       onClick={() => doing.fold(box.path, !box.isOpen)}
     >
       <rect width={24} height={24} rx={5} />

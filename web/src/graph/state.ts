@@ -13,9 +13,13 @@ export interface GraphState {
   inside(prefix: string): Step[]; // the steps directly in a flow inside a step
   items(path: string, step: DrawnStep): Items;
   taken(path: string, rule: string): number; // how often a rule of a step led elsewhere
+  began(path: string): string | null; // when the last attempt of a step did
+  ending(path: string): string; // how a rule of a step ended or paused the job, if one did
 }
 
-export const NOTHING: GraphState = { blank: undefined, step: () => undefined, inside: () => [], items: () => ({ count: 0, labels: [] }), taken: () => 0 };
+export const NOTHING: GraphState = { blank: undefined, step: () => undefined, inside: () => [], items: () => ({ count: 0, labels: [] }), taken: () => 0, began: () => null, ending: () => "" };
+
+const ENDINGS: Record<string, string> = { abandon: "gave up", escalate: "asks a person" };
 
 export function stateOf(steps: Map<string, Step>, attempts: Iterable<Attempt>, inputs: unknown): GraphState {
   const groups = new Map<string, Step[]>();
@@ -30,11 +34,15 @@ export function stateOf(steps: Map<string, Step>, attempts: Iterable<Attempt>, i
     if (found) counts.set(found[1]!, Math.max(counts.get(found[1]!) ?? 0, Number(found[2]) + 1));
   }
   const taken = new Map<string, number>();
+  const began = new Map<string, string | null>();
+  const endings = new Map<string, string>(); // of the last attempt of each
   for (const one of attempts) {
     if (one.action && one.action !== "advance") {
       const key = `${one.path} ${one.rule}`;
       taken.set(key, (taken.get(key) ?? 0) + 1);
     }
+    began.set(one.path, one.started);
+    endings.set(one.path, ENDINGS[one.action] ? `${ENDINGS[one.action]}: ${one.rule}` : "");
   }
   return {
     blank: "pending",
@@ -45,6 +53,8 @@ export function stateOf(steps: Map<string, Step>, attempts: Iterable<Attempt>, i
       return { count: Math.max(list?.length ?? 0, counts.get(path) ?? 0), labels: (list ?? []).map(labelOf) };
     },
     taken: (path, rule) => taken.get(`${path} ${rule}`) ?? 0,
+    began: (path) => began.get(path) ?? steps.get(path)?.started ?? null,
+    ending: (path) => endings.get(path) ?? "",
   };
 }
 

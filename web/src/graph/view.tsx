@@ -51,7 +51,7 @@ export function Graph(props: GraphProps) {
     if (wasFitted.current) return;
     wasFitted.current = true;
     const place = view.current!;
-    setZoom(Math.max(0.6, Math.min(1, (place.clientWidth - 2) / w))); // small enough to read, whole if that can be
+    setZoom(Math.max(0.75, Math.min(1, (place.clientWidth - 2) / w))); // small enough to read, whole if that can be
   }, [w, h]);
   useEffect(() => keepInMiddle(view.current), [zoom, props.flow]);
   useEffect(() => {
@@ -86,7 +86,7 @@ export function Graph(props: GraphProps) {
         <button type="button" class="bare" aria-label="Zoom out" onClick={() => setZoom(Math.max(SMALLEST, zoom / 1.25))}>
           <Icon name="minus" />
         </button>
-        <button type="button" class="bare number" aria-label="Actual size" onClick={() => setZoom(1)}>
+        <button type="button" class="bare number" aria-label={`${Math.round(zoom * 100)} %, actual size`} onClick={() => setZoom(1)}>
           {Math.round(zoom * 100)} %
         </button>
         <button type="button" class="bare" aria-label="Zoom in" onClick={() => setZoom(Math.min(LARGEST, zoom * 1.25))}>
@@ -107,6 +107,9 @@ export function Graph(props: GraphProps) {
               <path d="M0.5 0.8 7 4 0.5 7.2Z" fill="context-stroke" />
             </marker>
           </defs>
+          {scene.blocks.map((block) => (
+            <rect key={block.key} class="block" x={block.x} y={block.y} width={block.w} height={block.h} rx={12} />
+          ))}
           {scene.loops.map((loop) => loop.frame && <rect key={loop.key} class={`loop-frame ${loop.isTaken ? "is-taken" : ""}`} x={loop.frame.x} y={loop.frame.y} width={loop.frame.w} height={loop.frame.h} rx={12} />)}
           {scene.boxes.filter(isAround).map((box) => <BoxShape key={box.path} box={box} state={state.step(box.path)} doing={doing} isFocus={box.path === current} />)}
           {scene.wires.map((wire) => (

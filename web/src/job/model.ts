@@ -31,6 +31,7 @@ export class JobModel {
   outputs: unknown = undefined;
   log = new Log();
   problem: Error | undefined;
+  isRead = false; // whether the attempts are known
   private places = new Map<string, string>();
   private within = new Map<string, string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -172,6 +173,7 @@ export class JobModel {
       this.changes = changes;
       for (const one of attempts) this.merge(one);
       this.problem = undefined;
+      this.isRead = true;
     } catch (error) {
       this.problem = error as Error;
     }

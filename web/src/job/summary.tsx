@@ -22,7 +22,7 @@ export function Summary(props: { model: JobModel; job: Job }) {
       <dl class="facts">
         <Fact name="Status"><Badge status={job.status} /></Fact>
         <Fact name="Steps">{done} of {top.length}</Fact>
-        <Fact name="Attempts">{count(attempts)}</Fact>
+        <Fact name="Attempts">{model.isRead ? count(attempts) : "…"}</Fact>
         <Fact name="Created"><Time at={job.created} /></Fact>
         <Fact name="Took">{job.started ? <Stretch from={job.started} to={job.ended} /> : "–"}</Fact>
         {tokens > 0 ? <Fact name="Tokens">{count(tokens)}</Fact> : null}
