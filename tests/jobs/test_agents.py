@@ -14,9 +14,10 @@ from tests.jobs.support import Bench, Control, flow, given, job_of, out, python,
 
 import holdfast
 from holdfast.acp import AgentManager
-from holdfast.flowfiles import AgentCall, External, Permissions, Sandbox
+from holdfast.flowfiles import AgentCall, External, Limits, Permissions, Sandbox
 from holdfast.jobs.executors._agent import StepPermissions
 from holdfast.ports import JobStatus
+from holdfast.server._journal_pages import read_attempts
 from holdfast.stores import MemoryLedger
 from holdfast.testing import process_audit
 
@@ -55,6 +56,21 @@ async def test_an_agent_is_prompted_with_the_inputs_and_its_answer_is_the_result
     assert outputs["result"].strip() == "hello ada"
     assert outputs["_session"]["agent"] == "demo"
     assert control.said("a", "text").strip() == "hello ada"
+
+
+async def test_s1_20_what_an_agent_program_says_it_used_counts_after_a_resume_too(bench: AgentBench) -> None:
+    """It was counted while the process lived, and forgotten with it: a limit of the job began anew."""
+    wait = step("wait", External(), after=("a",))
+    then = step("b", agent("say three more words"), after=("wait",))
+    job = job_of(flow(step("a", agent("say one two three four")), wait, then, limits=Limits(max_tokens=12)))
+    waiting = await bench.engine.run(job, Control())
+    assert waiting.status is JobStatus.WAITING, waiting.reason
+    control = Control()
+    control.ask("answer", ask=waiting.asks[0].id, values={})
+    ended = await bench.engine.run(job, control)
+    assert ended.reason.startswith("limit_exceeded"), ended
+    first = (await read_attempts(bench.store, job.id))[0]
+    assert (first.path, first.tokens) == ("a", 9), "five words were read, and four were said"
 
 
 async def test_declared_outputs_are_read_from_the_file_that_the_agent_was_told_to_write(bench: AgentBench) -> None:

@@ -68,7 +68,8 @@ class AgentSession:
             if result.stop_reason == "cancelled":
                 self._run.tell(AgentExecutionCancelledEvent, reason="cancelled")
             else:
-                self._run.tell(AgentExecutionCompletedEvent, output=result.text, iterations=1)
+                used = {"usage": result.used.tokens(), "cost_usd": result.used.cost_usd} if result.usage else {}
+                self._run.tell(AgentExecutionCompletedEvent, output=result.text, iterations=1, **used)
             return result
 
     @contextmanager

@@ -14,6 +14,7 @@ from holdfast.acp._telling import Telling, ToolUse
 from holdfast.context import position
 from holdfast.errors import AcpRequestError, AcpTimeoutError
 from holdfast.logs import get_logger
+from holdfast.ports import Usage
 from holdfast.resources._loops import on_loop, surely
 from holdfast.runs import Run
 from holdfast.threads import done_here
@@ -38,6 +39,19 @@ class PromptResult(Struct, frozen=True):
     plan: tuple[dict[str, Any], ...] = ()
     is_cut: bool = False
     """whether there was more text than is kept (16 MB)"""
+
+    @property
+    def used(self) -> Usage:
+        """What it used, as one request, as far as the agent tells."""
+        cost = self.usage.get("cost")
+        amount = cost.get("amount") if isinstance(cost, dict) else cost
+        priced = float(amount) if isinstance(amount, int | float) else None
+        read, said = _whole(self.usage.get("inputTokens")), _whole(self.usage.get("outputTokens"))
+        return Usage.of_event({"requests": 1, "input_tokens": read, "output_tokens": said}, priced)
+
+
+def _whole(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) else 0
 
 
 class Turn:

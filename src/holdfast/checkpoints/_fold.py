@@ -13,6 +13,7 @@ from holdfast.checkpoints._rows import event_of
 from holdfast.deltas import Delta, apply, decode_plain, encode_plain
 from holdfast.errors import StorageError
 from holdfast.events._base import BaseEvent
+from holdfast.events.families.agent import AgentExecutionCompletedEvent
 from holdfast.events.families.checkpoint import CheckpointRestoredEvent
 from holdfast.events.families.flow import FlowInputReceivedEvent, FlowInputRequestedEvent
 from holdfast.events.families.human import (
@@ -38,6 +39,9 @@ from holdfast.graph import (
 from holdfast.ports import Row, Usage
 
 _KEPT = 64  # results are looked through once there are so many
+
+Spender = LLMCallCompletedEvent | LLMCallFailedEvent | AgentExecutionCompletedEvent
+"""Events that tell what was used: of each call, or of an agent program's whole turn."""
 
 
 class Asked(Struct, frozen=True):
@@ -112,7 +116,7 @@ class Fold:
         self.last_event_id, self.seq = row.event_id, row.seq
         if isinstance(event, Opener) and row.run_id not in self.runs:
             self._admit(row.run_id, event)
-        if isinstance(event, LLMCallCompletedEvent | LLMCallFailedEvent) and event.usage:
+        if isinstance(event, Spender) and event.usage:
             self._count(row.run_id, event)
         elif isinstance(event, ToolUsageFinishedEvent | ToolUsageErrorEvent) and event.use:
             for around in self._around(row.run_id):
@@ -129,7 +133,7 @@ class Fold:
             run.standing = evolve(run.graph, run.standing, fact)
         self._note(run, event, fact)
 
-    def _count(self, run_id: str, event: LLMCallCompletedEvent | LLMCallFailedEvent) -> None:
+    def _count(self, run_id: str, event: Spender) -> None:
         """What a call used counts for its run and for every run around it."""
         used = Usage.of_event(event.usage, event.cost_usd)
         for run in self._around(run_id):

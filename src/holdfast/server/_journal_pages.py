@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from holdfast.checkpoints import locate
 from holdfast.checkpoints._blobs import BlobReader
+from holdfast.events.families.agent import AgentExecutionCompletedEvent
 from holdfast.events.families.job import JobStartedEvent
-from holdfast.events.families.llm import LLMCallCompletedEvent
+from holdfast.events.families.llm import LLMCallCompletedEvent, LLMCallFailedEvent
 from holdfast.events.families.step import (
     StepCancelledEvent,
     StepCompletedEvent,
@@ -102,7 +103,8 @@ async def read_attempts(journal: JournalStore, run_id: str) -> list[Attempt]:
     return [*found.attempts.values()]
 
 
-_TOLD = {_OPENING, *_CLOSING, JobStartedEvent.type, LLMCallCompletedEvent.type}
+_SPENDING = (LLMCallCompletedEvent.type, LLMCallFailedEvent.type, AgentExecutionCompletedEvent.type)
+_TOLD = {_OPENING, *_CLOSING, JobStartedEvent.type, *_SPENDING}
 _Key = tuple[str, str, int, int]
 
 
@@ -125,7 +127,7 @@ class _Attempts:
         if row.type == JobStartedEvent.type:
             if told.get("called_as"):
                 enter_place(self._places, row.run_id, told["called_as"])
-        elif row.type == LLMCallCompletedEvent.type:
+        elif row.type in _SPENDING:
             self._count(self._within.get(row.parent_event_id or ""), told)
         else:
             self._step(row, told)

@@ -12,6 +12,7 @@ const STATUSES: Record<string, StepStatus> = {
   step_waiting: "waiting",
   step_skipped: "skipped",
 };
+const SPENDING = ["llm_call_completed", "llm_call_failed", "agent_execution_completed"];
 const REREAD_MS = 1000;
 const MOST = 50_000;
 
@@ -79,7 +80,7 @@ export class JobModel {
     const owner = this.within.get(row.parent_id ?? "");
     if (this.within.size > MOST) this.within.clear(); // what is not found there is read again
     if (owner !== undefined) this.within.set(row.id, owner);
-    if (row.type === "llm_call_completed") this.used(owner, row);
+    if (SPENDING.includes(row.type) && row.data.usage?.total_tokens) this.used(owner, row);
     const status = STATUSES[row.type];
     if (status !== undefined && row.data.step) this.step(row, status);
     if (row.data.$omitted) this.reread(REREAD_MS);

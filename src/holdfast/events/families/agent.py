@@ -39,6 +39,9 @@ class AgentExecutionCompletedEvent(BaseEvent):
 
     output: Any = None
     iterations: int = 0
+    usage: dict[str, int] = {}
+    """of an agent program, as far as it tells; empty where each model call tells of its own"""
+    cost_usd: float | None = None
 
 
 class AgentExecutionErrorEvent(BaseEvent):

@@ -15,7 +15,7 @@ from holdfast.flowfiles import AgentCall
 from holdfast.jobs._calls import Call
 from holdfast.jobs._scope import Shared
 from holdfast.jobs.executors._llm import answer_of, rendered, schema_of
-from holdfast.ports import Ask, HumanRequest, Usage
+from holdfast.ports import Ask, HumanRequest
 from holdfast.resources import Sandbox
 
 
@@ -30,7 +30,7 @@ async def run_agent(call: Call) -> Any:
         session = await _session(call, executor, lease, place)
         expected = place / (executor.output_path or f".output-{call.step.name}-{call.execution.number}.json")
         result = await session.prompt(_prompt(call, executor, expected))
-        call.meter.count(_usage(result))
+        call.meter.count(result.used)
         _check(result)
         handle = {"id": session.id, "agent": lease.name}
         call.scope.remember_session(call.step, handle, session)
@@ -184,16 +184,3 @@ def _written(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise JobStepError(f"what the agent wrote to {path.name} is no object", category="output")
     return found
-
-
-def _usage(result: PromptResult) -> Usage:
-    told = result.usage
-    cost = told.get("cost")
-    amount = cost.get("amount") if isinstance(cost, dict) else cost
-    priced = float(amount) if isinstance(amount, int | float) else None
-    tokens = {"input_tokens": _whole(told.get("inputTokens")), "output_tokens": _whole(told.get("outputTokens"))}
-    return Usage.of_event({"requests": 1, **tokens}, priced)
-
-
-def _whole(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) else 0
