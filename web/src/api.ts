@@ -46,7 +46,12 @@ export async function reach(address: string, how: RequestInit): Promise<Response
 
 export async function refusalOf(answer: Response): Promise<Refused> {
   const said = await answer.json().catch(() => ({}));
-  const refused = new Refused(answer.status, said.error ?? "", said.message ?? `The server says ${answer.status}.`, said.findings ?? []);
+  const refused = new Refused(
+    answer.status,
+    said.error ?? "",
+    said.message ?? `The server says ${answer.status}.`,
+    said.findings ?? [],
+  );
   if (answer.status === 401) signedOut();
   return refused;
 }

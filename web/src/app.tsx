@@ -31,7 +31,8 @@ function SignIn(props: { done: () => void; problem: string }) {
         </button>
         <Problem error={problem || props.problem} />
         <p class="quiet">
-          The first start of the server shows a link that lets you in. <code>holdfast token new NAME</code> makes a token.
+          The first start of the server shows a link that lets you in. <code>holdfast token new NAME</code> makes a
+          token.
         </p>
       </form>
     </main>

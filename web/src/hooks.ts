@@ -25,7 +25,11 @@ export function useGet<T>(path: string | null): Loaded<T> {
       (problem: Error) => {
         if (cut.signal.aborted) return;
         setLoading(false);
-        setFound((before) => ({ path, problem, ...(before?.path === path && "data" in before ? { data: before.data as T } : {}) }));
+        setFound((before) => ({
+          path,
+          problem,
+          ...(before?.path === path && "data" in before ? { data: before.data as T } : {}),
+        }));
       },
     );
     return () => cut.abort();

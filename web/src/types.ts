@@ -27,14 +27,7 @@ export interface Ask {
 }
 
 export type JobStatus =
-  | "awaiting_approval"
-  | "queued"
-  | "running"
-  | "waiting"
-  | "paused"
-  | "completed"
-  | "failed"
-  | "cancelled";
+  "awaiting_approval" | "queued" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
 
 export type StepStatus = "pending" | "running" | "waiting" | "completed" | "failed" | "skipped" | "cancelled";
 

@@ -12,7 +12,8 @@ const MANY = 6;
 export function bundlesOf(flow: DrawnFlow, isAlone: (step: DrawnStep) => boolean): Bundle[] {
   const followers = new Map<string, string[]>();
   for (const step of flow.nodes) {
-    for (const before of [...step.after, ...step.may_follow]) followers.set(before, [...(followers.get(before) ?? []), step.name]);
+    for (const before of [...step.after, ...step.may_follow])
+      followers.set(before, [...(followers.get(before) ?? []), step.name]);
   }
   const targets = new Set(flow.nodes.flatMap((step) => step.rules.map((rule) => rule.target)));
   const groups = new Map<string, DrawnStep[]>();
@@ -21,7 +22,9 @@ export function bundlesOf(flow: DrawnFlow, isAlone: (step: DrawnStep) => boolean
     const key = JSON.stringify([[...step.after].sort(), [...step.may_follow].sort(), followers.get(step.name) ?? []]);
     groups.set(key, [...(groups.get(key) ?? []), step]);
   }
-  return [...groups.values()].filter((members) => members.length > MANY).map((members) => ({ id: `${members[0]!.name} and others`, members }));
+  return [...groups.values()]
+    .filter((members) => members.length > MANY)
+    .map((members) => ({ id: `${members[0]!.name} and others`, members }));
 }
 
 export interface Placed {

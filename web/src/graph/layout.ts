@@ -62,7 +62,10 @@ function ranksOf(items: Item[]): Map<string, number> {
     if (known !== undefined) return known;
     if (open.has(id)) return -1; // a circle that nobody told of: cut it here
     open.add(id);
-    const before = byId.get(id)!.after.filter((one) => byId.has(one)).map(visit);
+    const before = byId
+      .get(id)!
+      .after.filter((one) => byId.has(one))
+      .map(visit);
     open.delete(id);
     rank.set(id, Math.max(-1, ...before) + 1);
     return rank.get(id)!;
@@ -157,7 +160,11 @@ function spread(row: Cell[], wish: number[]): number[] {
   const blocks: { sum: number; n: number }[] = [];
   wish.forEach((one, index) => {
     let block = { sum: one - offset[index]!, n: 1 };
-    for (let last = blocks[blocks.length - 1]; last !== undefined && last.sum / last.n > block.sum / block.n; last = blocks[blocks.length - 1]) {
+    for (
+      let last = blocks[blocks.length - 1];
+      last !== undefined && last.sum / last.n > block.sum / block.n;
+      last = blocks[blocks.length - 1]
+    ) {
       blocks.pop();
       block = { sum: block.sum + last.sum, n: block.n + last.n };
     }
@@ -181,13 +188,16 @@ function finished(rows: Cell[][], chains: Cell[][]): Layout {
     }
     y += height + GAP_Y;
   }
-  const at = new Map(all.filter((cell) => cell.id).map((cell) => [cell.id, { x: cell.x - cell.w / 2 - left, y: top.get(cell)! }]));
+  const at = new Map(
+    all.filter((cell) => cell.id).map((cell) => [cell.id, { x: cell.x - cell.w / 2 - left, y: top.get(cell)! }]),
+  );
   const lines = chains.map((cells): Line => {
     const from = cells[0]!;
     const to = cells[cells.length - 1]!;
     const points: [number, number][] = [[from.x - left, top.get(from)! + from.h]];
     if (from.h < bottom.get(from)! - top.get(from)!) points.push([from.x - left, bottom.get(from)!]);
-    for (const cell of cells.slice(1, -1)) points.push([cell.x - left, top.get(cell)!], [cell.x - left, bottom.get(cell)!]);
+    for (const cell of cells.slice(1, -1))
+      points.push([cell.x - left, top.get(cell)!], [cell.x - left, bottom.get(cell)!]);
     points.push([to.x - left, top.get(to)!]);
     return { from: from.id, to: to.id, points };
   });

@@ -11,7 +11,14 @@ export interface Doing {
   more: (path: string) => void;
 }
 
-const KINDS: Record<string, string> = { script: "script", llm: "model", agent: "agent", external: "person", for_each: "for each", flow: "sub-flow" };
+const KINDS: Record<string, string> = {
+  script: "script",
+  llm: "model",
+  agent: "agent",
+  external: "person",
+  for_each: "for each",
+  flow: "sub-flow",
+};
 
 export function kindName(kind: string): string {
   return KINDS[kind] ?? kind;
@@ -38,7 +45,10 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
   const under = isItem ? "" : underline(box, state, now);
   const act = () => (isItem ? doing.fold(box.path, false) : doing.choose(box.path));
   return (
-    <g class={`box ${isFrame ? "frame-box" : "step-box"} is-${status} ${doing.chosen === box.path ? "is-chosen" : ""}`} transform={`translate(${box.x} ${box.y})`}>
+    <g
+      class={`box ${isFrame ? "frame-box" : "step-box"} is-${status} ${doing.chosen === box.path ? "is-chosen" : ""}`}
+      transform={`translate(${box.x} ${box.y})`}
+    >
       <rect class="ground" width={box.w} height={box.h} rx={isItem ? 7 : 9} />
       <g
         class="hit"
@@ -58,9 +68,16 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
           }
         }}
       >
-        <title>{box.name}{box.step?.description ? `\n${box.step.description}` : ""}</title>
+        <title>
+          {box.name}
+          {box.step?.description ? `\n${box.step.description}` : ""}
+        </title>
         <rect class="face" width={box.w} height={isFrame ? 38 : box.h} rx={isItem ? 7 : 9} />
-        {box.status === undefined ? <circle class="dot" cx={20} cy={isFrame ? 19 : 21} r={4} /> : <StatusShape status={status} x={12} y={isFrame ? 11 : 13} />}
+        {box.status === undefined ? (
+          <circle class="dot" cx={20} cy={isFrame ? 19 : 21} r={4} />
+        ) : (
+          <StatusShape status={status} x={12} y={isFrame ? 11 : 13} />
+        )}
         <text class="name" x={36} y={isFrame ? (isItem ? 23 : 18) : 25}>
           {cut(box.name, Math.floor((box.w - 72) / 7.4))}
         </text>
@@ -74,7 +91,9 @@ function StepShape(props: { box: Box; state: Step | undefined; doing: Doing; isF
       {state !== undefined && state.attempt > 1 ? (
         <g class="times" transform={`translate(${box.w - (canFold ? 66 : 40)} ${isFrame ? 10 : 9})`}>
           <rect width={30} height={18} rx={9} />
-          <text x={15} y={13}>×{state.attempt}</text>
+          <text x={15} y={13}>
+            ×{state.attempt}
+          </text>
         </g>
       ) : null}
     </g>
@@ -146,7 +165,15 @@ function MoreShape(props: { box: Box; doing: Doing }) {
   const { box, doing } = props;
   const more = () => doing.more(box.path);
   return (
-    <g class="box more-box" transform={`translate(${box.x} ${box.y})`} role="button" tabindex={-1} data-box={`${box.path}/more`} onClick={more} onKeyDown={(event) => event.key === "Enter" && more()}>
+    <g
+      class="box more-box"
+      transform={`translate(${box.x} ${box.y})`}
+      role="button"
+      tabindex={-1}
+      data-box={`${box.path}/more`}
+      onClick={more}
+      onKeyDown={(event) => event.key === "Enter" && more()}
+    >
       <rect class="ground" width={box.w} height={box.h} rx={7} />
       <text class="name" x={box.w / 2} y={21}>
         {box.name}

@@ -71,11 +71,17 @@ export function sceneOf(flow: DrawnFlow, state: GraphState, folding: Folding, pr
   const inner = new Map<string, Scene>();
   for (const step of flow.nodes) {
     const path = prefix + step.name;
-    if (step.flow !== null && folding.isOpen(path, isSmall(step, state, path))) inner.set(step.name, insideOf(step, path, state, folding));
+    if (step.flow !== null && folding.isOpen(path, isSmall(step, state, path)))
+      inner.set(step.name, insideOf(step, path, state, folding));
   }
-  const bundles = bundlesOf(flow, (step) => inner.has(step.name)).map((bundle) => ({ ...bundle, ...placed(bundle.members, widthOf, H, PAD) }));
+  const bundles = bundlesOf(flow, (step) => inner.has(step.name)).map((bundle) => ({
+    ...bundle,
+    ...placed(bundle.members, widthOf, H, PAD),
+  }));
   const within = new Map(bundles.flatMap((bundle) => bundle.members.map((step) => [step.name, bundle])));
-  const items = flow.nodes.filter((step) => !within.has(step.name)).map((step): Item => ({ id: step.name, ...sizeOf(step, inner), after: before(step) }));
+  const items = flow.nodes
+    .filter((step) => !within.has(step.name))
+    .map((step): Item => ({ id: step.name, ...sizeOf(step, inner), after: before(step) }));
   for (const { id, members, w, h } of bundles) items.push({ id, w, h, after: before(members[0]!) });
   const layout = layered(items);
   const whole: Scene = { boxes: [], wires: [], loops: [], blocks: [], w: layout.w, h: layout.h };
@@ -93,7 +99,9 @@ export function sceneOf(flow: DrawnFlow, state: GraphState, folding: Folding, pr
   for (const { id, w, h } of bundles) whole.blocks.push({ key: prefix + id, ...layout.at.get(id)!, w, h });
   const names = (id: string) => bundles.find((bundle) => bundle.id === id)?.members.map((step) => step.name) ?? [id];
   for (const line of layout.lines) {
-    const ways = names(line.from).flatMap((from) => names(line.to).map((to) => wayOf(prefix + from, prefix + to, state)));
+    const ways = names(line.from).flatMap((from) =>
+      names(line.to).map((to) => wayOf(prefix + from, prefix + to, state)),
+    );
     const way = (["taken", "idle"] as const).find((one) => ways.includes(one)) ?? "skipped";
     wires.push({ key: `${prefix}${line.from}>${line.to}`, d: curve(line.points), state: way });
   }
@@ -125,9 +133,24 @@ function isSmall(step: DrawnStep, state: GraphState, path: string): boolean {
   return step.items === null ? step.flow!.nodes.length <= 12 : state.items(path, step).count > 0;
 }
 
-function boxOf(step: DrawnStep, prefix: string, state: GraphState, place: { x: number; y: number; w: number; h: number }): Box {
+function boxOf(
+  step: DrawnStep,
+  prefix: string,
+  state: GraphState,
+  place: { x: number; y: number; w: number; h: number },
+): Box {
   const path = prefix + step.name;
-  const box: Box = { type: "step", path, name: step.name, ...place, status: state.step(path)?.status ?? state.blank, step, isOpen: false, ending: state.ending(path), began: state.began(path) };
+  const box: Box = {
+    type: "step",
+    path,
+    name: step.name,
+    ...place,
+    status: state.step(path)?.status ?? state.blank,
+    step,
+    isOpen: false,
+    ending: state.ending(path),
+    began: state.began(path),
+  };
   if (step.items === null) return box;
   const { count } = state.items(path, step);
   const size = step.flow?.nodes.length ?? 0;
@@ -153,13 +176,38 @@ function insideOf(step: DrawnStep, path: string, state: GraphState, folding: Fol
     const at = `${path}/${index}`;
     const label = labels[index];
     const box: Box = {
-      type: "item", path: at, name: label === undefined ? `item ${index}` : `${index} · ${label}`, x: 0, y: 0, w: ITEM_W, h: ITEM_H,
-      status: statusOf(state.inside(`${at}/`), size), step: undefined, isOpen: false, ending: "", began: null,
+      type: "item",
+      path: at,
+      name: label === undefined ? `item ${index}` : `${index} · ${label}`,
+      x: 0,
+      y: 0,
+      w: ITEM_W,
+      h: ITEM_H,
+      status: statusOf(state.inside(`${at}/`), size),
+      step: undefined,
+      isOpen: false,
+      ending: "",
+      began: null,
     };
-    if (folding.isOpen(at, count <= 4 && size <= 4)) opened.push({ box: { ...box, isOpen: true }, inner: sceneOf(step.flow!, state, folding, `${at}/`) });
+    if (folding.isOpen(at, count <= 4 && size <= 4))
+      opened.push({ box: { ...box, isOpen: true }, inner: sceneOf(step.flow!, state, folding, `${at}/`) });
     else folded.push(box);
   }
-  if (count > shown) folded.push({ type: "more", path, name: `${count - shown} more`, x: 0, y: 0, w: ITEM_W, h: ITEM_H, status: undefined, step: undefined, isOpen: false, ending: "", began: null });
+  if (count > shown)
+    folded.push({
+      type: "more",
+      path,
+      name: `${count - shown} more`,
+      x: 0,
+      y: 0,
+      w: ITEM_W,
+      h: ITEM_H,
+      status: undefined,
+      step: undefined,
+      isOpen: false,
+      ending: "",
+      began: null,
+    });
   for (const { box, inner } of opened) {
     box.x = scene.w > 0 ? scene.w + PAD : 0;
     box.w = inner.w + 2 * PAD;
@@ -187,11 +235,20 @@ function put(scene: Scene, dx: number, dy: number, into: Scene): void {
   into.boxes.push(...scene.boxes.map(shifted));
   into.blocks.push(...scene.blocks.map(shifted));
   into.wires.push(...scene.wires.map((wire) => ({ ...wire, d: moved(wire.d, dx, dy) })));
-  into.loops.push(...scene.loops.map((loop) => ({ ...shifted(loop), d: moved(loop.d, dx, dy), frame: loop.frame && shifted(loop.frame) })));
+  into.loops.push(
+    ...scene.loops.map((loop) => ({
+      ...shifted(loop),
+      d: moved(loop.d, dx, dy),
+      frame: loop.frame && shifted(loop.frame),
+    })),
+  );
 }
 
 function moved(d: string, dx: number, dy: number): string {
-  return d.replace(/(-?[\d.]+) (-?[\d.]+)/g, (_, x, y) => `${Math.round((Number(x) + dx) * 10) / 10} ${Math.round((Number(y) + dy) * 10) / 10}`);
+  return d.replace(
+    /(-?[\d.]+) (-?[\d.]+)/g,
+    (_, x, y) => `${Math.round((Number(x) + dx) * 10) / 10} ${Math.round((Number(y) + dy) * 10) / 10}`,
+  );
 }
 
 function wayOf(from: string, to: string, state: GraphState): Wire["state"] {
@@ -215,13 +272,19 @@ function loopsOf(flow: DrawnFlow, prefix: string, boxes: Box[], state: GraphStat
       const right = Math.max(...members.map((box) => box.x + box.w)) + 26 + 10 * found.length;
       const a = { x: from.x + from.w, y: from.y + from.h / 2 };
       const b = { x: to.x + to.w, y: to.y + to.h / 2 };
-      const d = from === to
-        ? `M${a.x} ${a.y + 12} C${a.x + 34} ${a.y + 22} ${a.x + 34} ${a.y - 22} ${a.x} ${a.y - 12}`
-        : `M${a.x} ${a.y} C${right + 10} ${a.y} ${right} ${a.y - 10} ${right} ${(a.y + b.y) / 2} C${right} ${b.y + 10} ${right + 10} ${b.y} ${b.x} ${b.y}`;
+      const d =
+        from === to
+          ? `M${a.x} ${a.y + 12} C${a.x + 34} ${a.y + 22} ${a.x + 34} ${a.y - 22} ${a.x} ${a.y - 12}`
+          : `M${a.x} ${a.y} C${right + 10} ${a.y} ${right} ${a.y - 10} ${right} ${(a.y + b.y) / 2} C${right} ${b.y + 10} ${right + 10} ${b.y} ${b.x} ${b.y}`;
       const bound = rule.max_iterations === null ? "" : ` of ${rule.max_iterations}`;
       const label = `${rule.name} ${taken}${bound}`;
       found.push({
-        key: `${from.path} ${rule.name}`, d, label, x: from === to ? a.x + 24 : right, y: (a.y + b.y) / 2, isTaken: taken > 0,
+        key: `${from.path} ${rule.name}`,
+        d,
+        label,
+        x: from === to ? a.x + 24 : right,
+        y: (a.y + b.y) / 2,
+        isTaken: taken > 0,
         frame: from === to ? undefined : frameOf(members, boxes),
       });
     }
@@ -247,6 +310,8 @@ function frameOf(members: Box[], boxes: Box[]): Loop["frame"] {
   const y = Math.min(...members.map((box) => box.y)) - AROUND;
   const w = Math.max(...members.map((box) => box.x + box.w)) + AROUND - x;
   const h = Math.max(...members.map((box) => box.y + box.h)) + AROUND - y;
-  const isClean = boxes.every((box) => members.includes(box) || box.x > x + w || box.x + box.w < x || box.y > y + h || box.y + box.h < y);
+  const isClean = boxes.every(
+    (box) => members.includes(box) || box.x > x + w || box.x + box.w < x || box.y > y + h || box.y + box.h < y,
+  );
   return isClean ? { x, y, w, h } : undefined; // a frame round others would say something false
 }

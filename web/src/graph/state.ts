@@ -17,7 +17,15 @@ export interface GraphState {
   ending(path: string): string; // how a rule of a step ended or paused the job, if one did
 }
 
-export const NOTHING: GraphState = { blank: undefined, step: () => undefined, inside: () => [], items: () => ({ count: 0, labels: [] }), taken: () => 0, began: () => null, ending: () => "" };
+export const NOTHING: GraphState = {
+  blank: undefined,
+  step: () => undefined,
+  inside: () => [],
+  items: () => ({ count: 0, labels: [] }),
+  taken: () => 0,
+  began: () => null,
+  ending: () => "",
+};
 
 const ENDINGS: Record<string, string> = { abandon: "gave up", escalate: "asks a person" };
 
@@ -58,7 +66,12 @@ export function stateOf(steps: Map<string, Step>, attempts: Iterable<Attempt>, i
   };
 }
 
-function listOf(source: string[] | null, path: string, steps: Map<string, Step>, inputs: unknown): unknown[] | undefined {
+function listOf(
+  source: string[] | null,
+  path: string,
+  steps: Map<string, Step>,
+  inputs: unknown,
+): unknown[] | undefined {
   if (source === null) return undefined;
   const around = path.slice(0, path.lastIndexOf("/") + 1);
   const [from = "", ...keys] = source;
@@ -78,7 +91,9 @@ function parsed(text: string): unknown {
 
 function labelOf(item: unknown): string {
   if (item === null || typeof item !== "object") return String(item);
-  const named = ["name", "title", "id", "path"].map((key) => (item as Record<string, unknown>)[key]).find((one) => typeof one === "string");
+  const named = ["name", "title", "id", "path"]
+    .map((key) => (item as Record<string, unknown>)[key])
+    .find((one) => typeof one === "string");
   return (named as string | undefined) ?? JSON.stringify(item);
 }
 

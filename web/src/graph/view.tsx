@@ -83,10 +83,20 @@ export function Graph(props: GraphProps) {
     <div class="graph-part">
       <div class="graph-tools" role="group" aria-label="Zoom">
         <span class="small quiet">{plural(props.flow.nodes.length, "step")}</span>
-        <button type="button" class="bare" aria-label="Zoom out" onClick={() => setZoom(Math.max(SMALLEST, zoom / 1.25))}>
+        <button
+          type="button"
+          class="bare"
+          aria-label="Zoom out"
+          onClick={() => setZoom(Math.max(SMALLEST, zoom / 1.25))}
+        >
           <Icon name="minus" />
         </button>
-        <button type="button" class="bare number" aria-label={`${Math.round(zoom * 100)} %, actual size`} onClick={() => setZoom(1)}>
+        <button
+          type="button"
+          class="bare number"
+          aria-label={`${Math.round(zoom * 100)} %, actual size`}
+          onClick={() => setZoom(1)}
+        >
           {Math.round(zoom * 100)} %
         </button>
         <button type="button" class="bare" aria-label="Zoom in" onClick={() => setZoom(Math.min(LARGEST, zoom * 1.25))}>
@@ -96,12 +106,25 @@ export function Graph(props: GraphProps) {
           <Icon name="fit" />
         </button>
       </div>
-      <div class="graph-view" ref={view} onKeyDown={move} onPointerDown={(event) => drag(event, view.current!)} onWheel={(event) => {
-        if (!event.ctrlKey && !event.metaKey) return;
-        event.preventDefault();
-        setZoom(Math.min(LARGEST, Math.max(SMALLEST, zoom * (event.deltaY < 0 ? 1.1 : 1 / 1.1))));
-      }}>
-        <svg class="graph" width={Math.ceil(w * zoom)} height={Math.ceil(h * zoom)} viewBox={`${-EDGE} ${-EDGE} ${w} ${h}`} role="group" aria-label={`Steps of ${props.flow.name}`}>
+      <div
+        class="graph-view"
+        ref={view}
+        onKeyDown={move}
+        onPointerDown={(event) => drag(event, view.current!)}
+        onWheel={(event) => {
+          if (!event.ctrlKey && !event.metaKey) return;
+          event.preventDefault();
+          setZoom(Math.min(LARGEST, Math.max(SMALLEST, zoom * (event.deltaY < 0 ? 1.1 : 1 / 1.1))));
+        }}
+      >
+        <svg
+          class="graph"
+          width={Math.ceil(w * zoom)}
+          height={Math.ceil(h * zoom)}
+          viewBox={`${-EDGE} ${-EDGE} ${w} ${h}`}
+          role="group"
+          aria-label={`Steps of ${props.flow.name}`}
+        >
           <defs>
             <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
               <path d="M0.5 0.8 7 4 0.5 7.2Z" fill="context-stroke" />
@@ -110,18 +133,49 @@ export function Graph(props: GraphProps) {
           {scene.blocks.map((block) => (
             <rect key={block.key} class="block" x={block.x} y={block.y} width={block.w} height={block.h} rx={12} />
           ))}
-          {scene.loops.map((loop) => loop.frame && <rect key={loop.key} class={`loop-frame ${loop.isTaken ? "is-taken" : ""}`} x={loop.frame.x} y={loop.frame.y} width={loop.frame.w} height={loop.frame.h} rx={12} />)}
-          {scene.boxes.filter(isAround).map((box) => <BoxShape key={box.path} box={box} state={state.step(box.path)} doing={doing} isFocus={box.path === current} />)}
+          {scene.loops.map(
+            (loop) =>
+              loop.frame && (
+                <rect
+                  key={loop.key}
+                  class={`loop-frame ${loop.isTaken ? "is-taken" : ""}`}
+                  x={loop.frame.x}
+                  y={loop.frame.y}
+                  width={loop.frame.w}
+                  height={loop.frame.h}
+                  rx={12}
+                />
+              ),
+          )}
+          {scene.boxes.filter(isAround).map((box) => (
+            <BoxShape
+              key={box.path}
+              box={box}
+              state={state.step(box.path)}
+              doing={doing}
+              isFocus={box.path === current}
+            />
+          ))}
           {scene.wires.map((wire) => (
             <path key={wire.key} class={`wire is-${wire.state}`} d={wire.d} marker-end="url(#arrow)" />
           ))}
-          {scene.boxes.filter((box) => !isAround(box)).map((box) => (
-            <BoxShape key={box.type + box.path} box={box} state={state.step(box.path)} doing={doing} isFocus={box.path === current} />
-          ))}
+          {scene.boxes
+            .filter((box) => !isAround(box))
+            .map((box) => (
+              <BoxShape
+                key={box.type + box.path}
+                box={box}
+                state={state.step(box.path)}
+                doing={doing}
+                isFocus={box.path === current}
+              />
+            ))}
           {scene.loops.map((loop) => (
             <g key={loop.key} class={`loop ${loop.isTaken ? "is-taken" : ""}`}>
               <path class="wire" d={loop.d} marker-end="url(#arrow)" />
-              <text x={loop.x + 4} y={loop.y + 4}>↻ {loop.label}</text>
+              <text x={loop.x + 4} y={loop.y + 4}>
+                ↻ {loop.label}
+              </text>
             </g>
           ))}
         </svg>
@@ -134,7 +188,12 @@ function isAround(box: Box): boolean {
   return box.type === "frame" || (box.type === "item" && box.isOpen);
 }
 
-const ARROWS: Record<string, [number, number]> = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
+const ARROWS: Record<string, [number, number]> = {
+  ArrowDown: [0, 1],
+  ArrowUp: [0, -1],
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+};
 
 // The box that lies nearest in a direction; what lies aside counts twice.
 function nearest(from: Box, boxes: Box[], [dx, dy]: [number, number]): Box | undefined {

@@ -55,7 +55,14 @@ export function Actions(props: { job: Job; followAgain: () => void; changed: () 
         </button>
       ) : null}
       {isOver ? null : (
-        <ConfirmButton label="Cancel" confirm="Cancel the job" question="Cancel this job?" asksReason isDangerous act={(reason) => act("cancel", "Cancelling", { reason })}>
+        <ConfirmButton
+          label="Cancel"
+          confirm="Cancel the job"
+          question="Cancel this job?"
+          asksReason
+          isDangerous
+          act={(reason) => act("cancel", "Cancelling", { reason })}
+        >
           Its running steps are stopped, and everything it holds is released.
         </ConfirmButton>
       )}

@@ -14,7 +14,9 @@ export function AskForm(props: { jobId: string; ask: Ask }) {
   const { ask } = props;
   const may = useMay("operate");
   const names = Object.keys(ask.fields);
-  const [values, setValues] = useState<Typed>(() => typed.get(ask.id) ?? Object.fromEntries(names.map((name) => [name, initial(ask.fields[name]!)])));
+  const [values, setValues] = useState<Typed>(
+    () => typed.get(ask.id) ?? Object.fromEntries(names.map((name) => [name, initial(ask.fields[name]!)])),
+  );
   const [problems, setProblems] = useState<Typed>({});
   const [refusal, setRefusal] = useState("");
   const [state, setState] = useState<"open" | "sending" | "sent">("open");
@@ -64,13 +66,24 @@ export function AskForm(props: { jobId: string; ask: Ask }) {
         <Icon name="waiting" /> {ask.step} waits for an answer
       </h2>
       {ask.message ? <p class="ask-message">{ask.message}</p> : null}
-      {ask.expires ? <p class="quiet small">Until <Time at={ask.expires} /></p> : null}
+      {ask.expires ? (
+        <p class="quiet small">
+          Until <Time at={ask.expires} />
+        </p>
+      ) : null}
       {state === "sent" ? (
         <p role="status">Answered. It goes on.</p>
       ) : may ? (
         <>
           {names.map((name) => (
-            <FieldInput key={name} name={name} field={ask.fields[name]!} value={values[name] ?? ""} problem={problems[name] ?? ""} change={(value) => change(name, value)} />
+            <FieldInput
+              key={name}
+              name={name}
+              field={ask.fields[name]!}
+              value={values[name] ?? ""}
+              problem={problems[name] ?? ""}
+              change={(value) => change(name, value)}
+            />
           ))}
           <Problem error={refusal} />
           <div class="row">

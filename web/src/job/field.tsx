@@ -28,8 +28,16 @@ export function FieldInput(props: Props) {
   );
   const rest = (
     <>
-      {field.description ? <span class="hint" id={`${id}-hint`}>{field.description}</span> : null}
-      {problem ? <span class="wrong" id={`${id}-wrong`}>{problem}</span> : null}
+      {field.description ? (
+        <span class="hint" id={`${id}-hint`}>
+          {field.description}
+        </span>
+      ) : null}
+      {problem ? (
+        <span class="wrong" id={`${id}-wrong`}>
+          {problem}
+        </span>
+      ) : null}
     </>
   );
   if (options.length > 0 && options.length <= FEW)
@@ -39,7 +47,13 @@ export function FieldInput(props: Props) {
         <div class="row">
           {options.map((one) => (
             <label key={one} class="choice">
-              <input type="radio" name={`${id}-${name}`} value={one} checked={props.value === one} onChange={() => props.change(one)} />
+              <input
+                type="radio"
+                name={`${id}-${name}`}
+                value={one}
+                checked={props.value === one}
+                onChange={() => props.change(one)}
+              />
               {field.type === "bool" ? (one === "true" ? "Yes" : "No") : one}
             </label>
           ))}
@@ -76,11 +90,23 @@ function TextInput(props: Props & { id: string; told: object }) {
   const isLong = field.type === "text" || field.type === "list" || field.type === "object";
   if (!isLong) {
     const isNumber = field.type === "number";
-    return <input type={field.sensitive ? "password" : "text"} inputMode={isNumber ? "decimal" : "text"} autocomplete="off" {...common} />;
+    return (
+      <input
+        type={field.sensitive ? "password" : "text"}
+        inputMode={isNumber ? "decimal" : "text"}
+        autocomplete="off"
+        {...common}
+      />
+    );
   }
   return (
     <>
-      <textarea rows={field.type === "text" ? 5 : 4} class={field.type === "text" ? "" : "mono"} placeholder={HINTS[field.type ?? ""]} {...common} />
+      <textarea
+        rows={field.type === "text" ? 5 : 4}
+        class={field.type === "text" ? "" : "mono"}
+        placeholder={HINTS[field.type ?? ""]}
+        {...common}
+      />
       <label class="file">
         <span>Take it from a file</span>
         <input type="file" onChange={(event) => void event.currentTarget.files?.[0]?.text().then(props.change)} />

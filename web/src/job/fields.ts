@@ -42,11 +42,16 @@ function container(type: "list" | "object", given: string): unknown {
   try {
     value = JSON.parse(given);
   } catch (error) {
-    if (type === "list" && !given.startsWith("[")) return given.split("\n").map((line) => line.trim()).filter(Boolean);
+    if (type === "list" && !given.startsWith("["))
+      return given
+        .split("\n")
+        .map((line) => line.trim())
+        .filter(Boolean);
     throw new Error(`This is not JSON: ${(error as Error).message}`);
   }
   if (type === "list" && !Array.isArray(value)) throw new Error("A list is wanted: one item a line, or JSON in [ ].");
-  if (type === "object" && (value === null || typeof value !== "object" || Array.isArray(value))) throw new Error("An object is wanted: JSON in { }.");
+  if (type === "object" && (value === null || typeof value !== "object" || Array.isArray(value)))
+    throw new Error("An object is wanted: JSON in { }.");
   return value;
 }
 

@@ -50,7 +50,8 @@ export function inputsOf(model: JobModel, spot: Spot, began: string | null): Rec
 
 function follow(model: JobModel, spot: Spot, source: string[], began: string | null): unknown {
   const [from = "", ...keys] = source;
-  if (from !== "$job") return into(resultBefore(model, spot.path.slice(0, spot.path.length - spot.step.name.length) + from, began), keys);
+  if (from !== "$job")
+    return into(resultBefore(model, spot.path.slice(0, spot.path.length - spot.step.name.length) + from, began), keys);
   const { around } = spot;
   if (around === undefined) return into(model.job?.inputs, keys);
   const [name = "", ...rest] = keys;
@@ -65,7 +66,8 @@ function follow(model: JobModel, spot: Spot, source: string[], began: string | n
 function resultBefore(model: JobModel, path: string, at: string | null): unknown {
   let newest: unknown;
   for (const one of model.attempts.values()) {
-    if (one.path === path && one.status === "completed" && (at === null || (one.ended ?? "") <= at)) newest = one.result;
+    if (one.path === path && one.status === "completed" && (at === null || (one.ended ?? "") <= at))
+      newest = one.result;
   }
   return newest;
 }

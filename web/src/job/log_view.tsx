@@ -9,12 +9,22 @@ import type { Log, LogRow } from "./log_rows";
 const BLOCK = 100;
 
 // Lines of a job's output, those of one step if asked so: follows the end until the reader scrolls up.
-export function LogLines(props: { log: Log; within?: string; text?: string; label: string; isShort?: boolean; hidesSteps?: boolean }) {
+export function LogLines(props: {
+  log: Log;
+  within?: string;
+  text?: string;
+  label: string;
+  isShort?: boolean;
+  hidesSteps?: boolean;
+}) {
   const { log, within = "", text = "" } = props;
   const place = useRef<HTMLDivElement>(null);
   const [isFollowing, setFollowing] = useState(true);
   const frozen = useRef<LogRow[]>();
-  const newest = useMemo(() => chosen(log.rows, within, text, props.hidesSteps ?? false), [log.rows, log.version, within, text, props.hidesSteps]);
+  const newest = useMemo(
+    () => chosen(log.rows, within, text, props.hidesSteps ?? false),
+    [log.rows, log.version, within, text, props.hidesSteps],
+  );
   const rows = frozen.current ?? newest;
   const blocks = useMemo(() => inBlocks(rows), [rows]);
   const behind = newest.length - rows.length;
@@ -36,13 +46,29 @@ export function LogLines(props: { log: Log; within?: string; text?: string; labe
   if (rows.length === 0) return <Empty title={text ? "No line has this" : "Nothing was written yet"} />;
   return (
     <div class="log-part">
-      <div class={`log ${props.isShort ? "is-short" : ""}`} ref={place} onScroll={scrolled} role="log" aria-label={props.label} aria-live="off" tabIndex={0}>
+      <div
+        class={`log ${props.isShort ? "is-short" : ""}`}
+        ref={place}
+        onScroll={scrolled}
+        role="log"
+        aria-label={props.label}
+        aria-live="off"
+        tabIndex={0}
+      >
         {blocks.map((block) => (
-          <Block key={block[0]!.number} rows={block} size={block.length} end={block[block.length - 1]!.text.length} text={text} hasStep={!within} />
+          <Block
+            key={block[0]!.number}
+            rows={block}
+            size={block.length}
+            end={block[block.length - 1]!.text.length}
+            text={text}
+            hasStep={!within}
+          />
         ))}
       </div>
       <button type="button" class="to-end" onClick={() => pause(isFollowing)}>
-        <Icon name={isFollowing ? "paused" : "down"} /> {isFollowing ? "Pause" : behind > 0 ? `Follow: ${plural(behind, "new line")}` : "Follow"}
+        <Icon name={isFollowing ? "paused" : "down"} />{" "}
+        {isFollowing ? "Pause" : behind > 0 ? `Follow: ${plural(behind, "new line")}` : "Follow"}
       </button>
     </div>
   );
@@ -76,7 +102,13 @@ interface BlockProps {
 class Block extends Component<BlockProps> {
   override shouldComponentUpdate(next: BlockProps): boolean {
     const { props } = this;
-    return next.size !== props.size || next.end !== props.end || next.text !== props.text || next.hasStep !== props.hasStep || next.size < BLOCK;
+    return (
+      next.size !== props.size ||
+      next.end !== props.end ||
+      next.text !== props.text ||
+      next.hasStep !== props.hasStep ||
+      next.size < BLOCK
+    );
   }
 
   override render({ rows, text, hasStep }: BlockProps) {
@@ -117,7 +149,7 @@ export function LogTab(props: { log: Log; jobId: string; changed: () => void }) 
     setReading(true);
     try {
       const lines: LogLine[] = [];
-      for (let after: number | null = 0; after !== null; ) {
+      for (let after: number | null = 0; after !== null;) {
         const page: { lines: LogLine[]; next: number | null } = await get(`jobs/${props.jobId}/log?after=${after}`);
         lines.push(...page.lines);
         after = page.next;
@@ -133,9 +165,17 @@ export function LogTab(props: { log: Log; jobId: string; changed: () => void }) 
   return (
     <section class="stack tight" aria-label="Log">
       <div class="row">
-        <input type="search" data-filter aria-label="Search the log" placeholder="Search the log   /" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <input
+          type="search"
+          data-filter
+          aria-label="Search the log"
+          placeholder="Search the log   /"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
         <label class="choice">
-          <input type="checkbox" checked={hidesSteps} onChange={(event) => setHides(event.currentTarget.checked)} /> Output only
+          <input type="checkbox" checked={hidesSteps} onChange={(event) => setHides(event.currentTarget.checked)} />{" "}
+          Output only
         </label>
         <span class="quiet small number">{plural(log.rows.length, "line")}</span>
         {log.isCut ? (

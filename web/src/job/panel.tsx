@@ -40,7 +40,13 @@ export function Panel(props: { model: JobModel; job: Job; path: string; close: (
         {last ? <Stretch from={last.started} to={last.ended} /> : null}
         <Used attempts={attempts} />
       </div>
-      {step?.reason && step.status !== "completed" ? step.status === "failed" ? <Problem error={step.reason} /> : <p class="quiet wrap">{step.reason}</p> : null}
+      {step?.reason && step.status !== "completed" ? (
+        step.status === "failed" ? (
+          <Problem error={step.reason} />
+        ) : (
+          <p class="quiet wrap">{step.reason}</p>
+        )
+      ) : null}
       {isSpeaking ? <Speech said={said} isLive /> : null}
       {may && !path.includes("/") && last && RERUN.includes(job.status) ? (
         <div class="row">
@@ -57,7 +63,12 @@ export function Panel(props: { model: JobModel; job: Job; path: string; close: (
           </ConfirmButton>
         </div>
       ) : null}
-      <Tabs label="Of this step" names={{ result: "Data", attempts: `Attempts ${attempts.length || ""}`, log: "Log" }} chosen={tab} choose={setTab} />
+      <Tabs
+        label="Of this step"
+        names={{ result: "Data", attempts: `Attempts ${attempts.length || ""}`, log: "Log" }}
+        chosen={tab}
+        choose={setTab}
+      />
       {tab === "result" ? (
         <div class="stack tight">
           <h3>Inputs</h3>
@@ -93,7 +104,12 @@ function Used(props: { attempts: Attempt[] }) {
 function Speech(props: { said: { thinking: string; text: string }; isLive?: boolean }) {
   return (
     <section class="speech" aria-label="What it says" aria-live={props.isLive ? "off" : undefined}>
-      {props.said.text ? <p>{props.said.text}{props.isLive ? <span class="caret" /> : null}</p> : null}
+      {props.said.text ? (
+        <p>
+          {props.said.text}
+          {props.isLive ? <span class="caret" /> : null}
+        </p>
+      ) : null}
       {props.said.thinking ? (
         <details open={props.isLive && !props.said.text}>
           <summary>Thinking</summary>

@@ -14,7 +14,14 @@ const MARKS: Record<string, string> = {
   failed: "✕",
   cancelled: "⊘",
 };
-const COLOURS: Record<string, string> = { running: "#0a5cc2", completed: "#1a7037", failed: "#b3202b", waiting: "#855200", awaiting_approval: "#855200", paused: "#6a3fb0" };
+const COLOURS: Record<string, string> = {
+  running: "#0a5cc2",
+  completed: "#1a7037",
+  failed: "#b3202b",
+  waiting: "#855200",
+  awaiting_approval: "#855200",
+  paused: "#6a3fb0",
+};
 
 export function useTabIcon(job: Job | undefined): void {
   const name = job ? job.name || job.flow : "";

@@ -21,7 +21,11 @@ export function DataTab(props: { model: JobModel; job: Job }) {
       </section>
       <section class="card stack tight">
         <h2>Outputs</h2>
-        {job.status === "completed" ? <Json value={model.outputs ?? null} label="the job's outputs" /> : <p class="quiet">They are here once it has completed.</p>}
+        {job.status === "completed" ? (
+          <Json value={model.outputs ?? null} label="the job's outputs" />
+        ) : (
+          <p class="quiet">They are here once it has completed.</p>
+        )}
       </section>
     </div>
   );

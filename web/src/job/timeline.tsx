@@ -46,7 +46,13 @@ export function Timeline(props: { model: JobModel; job: Job; chosen: string; cho
       </div>
       {lanes.slice(0, rows).map((lane) => (
         <div key={lane.path} class={`lane ${props.chosen === lane.path ? "is-chosen" : ""}`}>
-          <button type="button" class="bare lane-name" title={lane.path} aria-label={lane.path} onClick={() => props.choose(lane.path)}>
+          <button
+            type="button"
+            class="bare lane-name"
+            title={lane.path}
+            aria-label={lane.path}
+            onClick={() => props.choose(lane.path)}
+          >
             <span class={`depth-${Math.min(4, lane.path.split("/").length - 1)}`}>{nameOf(lane.path)}</span>
           </button>
           <svg width="100%" height="24" role="img" aria-label={saidOf(lane, now)}>
@@ -54,7 +60,15 @@ export function Timeline(props: { model: JobModel; job: Job; chosen: string; cho
               const from = Date.parse(one.started!);
               const to = one.ended ? Date.parse(one.ended) : isLive ? now : last;
               return (
-                <rect key={`${one.attempt}.${one.tries}`} class={`bar is-${one.status}`} x={at(from)} width={`${Math.max(0.25, ((to - from) / span) * 100).toFixed(3)}%`} y="5" height="14" rx="3">
+                <rect
+                  key={`${one.attempt}.${one.tries}`}
+                  class={`bar is-${one.status}`}
+                  x={at(from)}
+                  width={`${Math.max(0.25, ((to - from) / span) * 100).toFixed(3)}%`}
+                  y="5"
+                  height="14"
+                  rx="3"
+                >
                   <title>{`${lane.path}, attempt ${one.attempt}: ${one.status}, ${stretch(to - from)} from ${timeOfDay(one.started!)}${one.error ? `\n${one.error}` : ""}`}</title>
                 </rect>
               );
@@ -78,7 +92,10 @@ function lanesOf(model: JobModel): Lane[] {
     const lane = lanes.get(one.path);
     lane ? lane.push(one) : lanes.set(one.path, [one]);
   }
-  const found = [...lanes].map(([path, attempts]) => ({ path, attempts: attempts.sort((a, b) => (a.started! < b.started! ? -1 : 1)) }));
+  const found = [...lanes].map(([path, attempts]) => ({
+    path,
+    attempts: attempts.sort((a, b) => (a.started! < b.started! ? -1 : 1)),
+  }));
   return grouped(found);
 }
 
@@ -92,7 +109,9 @@ function grouped(lanes: Lane[]): Lane[] {
       if (at < (began.get(around) ?? "~")) began.set(around, at);
     }
   }
-  const keys = new Map(lanes.map((lane) => [lane, prefixes(lane.path).map((around) => `${began.get(around)} ${around}`)]));
+  const keys = new Map(
+    lanes.map((lane) => [lane, prefixes(lane.path).map((around) => `${began.get(around)} ${around}`)]),
+  );
   return lanes.sort((a, b) => {
     const [x, y] = [keys.get(a)!, keys.get(b)!];
     const differ = x.findIndex((one, index) => one !== y[index]);
@@ -101,11 +120,17 @@ function grouped(lanes: Lane[]): Lane[] {
 }
 
 function nameOf(path: string): string {
-  return path.split("/").slice(-2).filter((part, index, parts) => index === parts.length - 1 || /^\d+$/.test(part)).join(" / ");
+  return path
+    .split("/")
+    .slice(-2)
+    .filter((part, index, parts) => index === parts.length - 1 || /^\d+$/.test(part))
+    .join(" / ");
 }
 
 function ticksOf(begin: number, end: number): number[] {
-  const step = TICKS.find((one) => (end - begin) / one <= (innerWidth < 760 ? 3 : 8)) ?? 86_400_000 * Math.ceil((end - begin) / 86_400_000 / 8);
+  const step =
+    TICKS.find((one) => (end - begin) / one <= (innerWidth < 760 ? 3 : 8)) ??
+    86_400_000 * Math.ceil((end - begin) / 86_400_000 / 8);
   const small = end - begin < 2000 ? Math.max(1, Math.round((end - begin) / 5)) : step;
   const ticks: number[] = [];
   for (let tick = begin; tick < end - small / 3; tick += small) ticks.push(tick);
@@ -113,6 +138,8 @@ function ticksOf(begin: number, end: number): number[] {
 }
 
 function saidOf(lane: Lane, now: number): string {
-  const said = lane.attempts.map((one) => `${one.status}, ${stretch((one.ended ? Date.parse(one.ended) : now) - Date.parse(one.started!))}`);
+  const said = lane.attempts.map(
+    (one) => `${one.status}, ${stretch((one.ended ? Date.parse(one.ended) : now) - Date.parse(one.started!))}`,
+  );
   return `${lane.path}: ${said.join("; ")}`;
 }

@@ -5,7 +5,16 @@ import { Icon } from "../parts";
 import { ask } from "../router";
 import { count } from "../words";
 
-export const STATUSES = ["awaiting_approval", "queued", "running", "waiting", "paused", "completed", "failed", "cancelled"] as const;
+export const STATUSES = [
+  "awaiting_approval",
+  "queued",
+  "running",
+  "waiting",
+  "paused",
+  "completed",
+  "failed",
+  "cancelled",
+] as const;
 
 // What the address asks for, as the API is asked.
 export function listed(asked: URLSearchParams, more: { limit: number; before?: string }): string {
@@ -21,7 +30,14 @@ export function listed(asked: URLSearchParams, more: { limit: number; before?: s
 }
 
 // A field that tells what is typed once it rests.
-function Typed(props: { name: string; label: string; value: string; placeholder?: string; list?: string; isFilter?: boolean }) {
+function Typed(props: {
+  name: string;
+  label: string;
+  value: string;
+  placeholder?: string;
+  list?: string;
+  isFilter?: boolean;
+}) {
   const [text, setText] = useState(props.value);
   useEffect(() => setText(props.value), [props.value]);
   useEffect(() => {
@@ -56,7 +72,13 @@ export function Filters(props: { asked: URLSearchParams; counts: Record<string, 
         ))}
       </div>
       <div class="filters" role="search" aria-label="Filter jobs">
-        <Typed name="text" label="Search jobs" placeholder="Search names, ids, reasons   /" value={asked.get("text") ?? ""} isFilter />
+        <Typed
+          name="text"
+          label="Search jobs"
+          placeholder="Search names, ids, reasons   /"
+          value={asked.get("text") ?? ""}
+          isFilter
+        />
         <Typed name="flow" label="Flow" value={asked.get("flow") ?? ""} list="flow-names" />
         <datalist id="flow-names">
           {[...new Set(flows.data?.map((one) => one.name))].map((name) => (
@@ -64,7 +86,11 @@ export function Filters(props: { asked: URLSearchParams; counts: Record<string, 
           ))}
         </datalist>
         <Typed name="label" label="Label" placeholder="Label: key=value" value={labelAsked} />
-        <select aria-label="Archived" value={asked.get("archived") ?? "no"} onChange={(event) => ask({ archived: event.currentTarget.value.replace(/^no$/, "") })}>
+        <select
+          aria-label="Archived"
+          value={asked.get("archived") ?? "no"}
+          onChange={(event) => ask({ archived: event.currentTarget.value.replace(/^no$/, "") })}
+        >
           <option value="no">Not archived</option>
           <option value="yes">Archived</option>
           <option value="all">All</option>

@@ -101,6 +101,7 @@ function changed(job: Job, change: Change): Job {
 function counted(before: Record<string, number>, change: Change): Record<string, number> {
   const after = { ...before };
   if (change.source) after[change.source] = Math.max(0, (after[change.source] ?? 0) - 1);
-  if (!["completed", "failed", "cancelled"].includes(change.target)) after[change.target] = (after[change.target] ?? 0) + 1;
+  if (!["completed", "failed", "cancelled"].includes(change.target))
+    after[change.target] = (after[change.target] ?? 0) + 1;
   return after;
 }

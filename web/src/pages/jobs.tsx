@@ -2,14 +2,24 @@ import { useState } from "preact/hooks";
 import { post } from "../api";
 import { Filters } from "../jobs/filters";
 import { useJobs } from "../jobs/list";
-import { Badge, type Column, ConfirmButton, Empty, Page, Problem, say, sayProblem, Stretch, Table, Time } from "../parts";
+import {
+  Badge,
+  type Column,
+  ConfirmButton,
+  Empty,
+  Page,
+  Problem,
+  say,
+  sayProblem,
+  Stretch,
+  Table,
+  Time,
+} from "../parts";
 import { ask, link } from "../router";
 import type { PageProps } from "../routes";
 import { useMay } from "../session";
 import { type Job, OVER } from "../types";
 import { plural } from "../words";
-
-
 
 export function JobsPage(props: PageProps) {
   const { found, problem, counts, more, refresh } = useJobs(props.query);
@@ -74,7 +84,13 @@ function columns(picking: Picking | undefined): Column<Job>[] {
               {job.name && job.name !== job.flow ? `${job.flow} · ` : ""}
               <span class="mono">{job.id.slice(-8)}</span>
               {Object.entries(job.labels).map(([name, value]) => (
-                <button key={name} type="button" class="label" title="Show only these" onClick={() => ask({ label: `${name}=${value}` })}>
+                <button
+                  key={name}
+                  type="button"
+                  class="label"
+                  title="Show only these"
+                  onClick={() => ask({ label: `${name}=${value}` })}
+                >
                   {name}={value}
                 </button>
               ))}
@@ -85,9 +101,22 @@ function columns(picking: Picking | undefined): Column<Job>[] {
       ),
     },
     { head: "Status", class: "fit", cell: (job) => <Badge status={job.status} /> },
-    { head: "Why", class: "why-cell", cell: (job) => (job.reason ? <span class="clamp" title={job.reason}>{job.reason}</span> : null) },
+    {
+      head: "Why",
+      class: "why-cell",
+      cell: (job) =>
+        job.reason ? (
+          <span class="clamp" title={job.reason}>
+            {job.reason}
+          </span>
+        ) : null,
+    },
     { head: "Created", class: "fit", cell: (job) => <Time at={job.created} /> },
-    { head: "Took", class: "fit number", cell: (job) => (job.started ? <Stretch from={job.started} to={job.ended} /> : null) },
+    {
+      head: "Took",
+      class: "fit number",
+      cell: (job) => (job.started ? <Stretch from={job.started} to={job.ended} /> : null),
+    },
   ];
 }
 

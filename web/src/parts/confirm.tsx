@@ -35,7 +35,11 @@ export function ConfirmButton(props: ConfirmProps) {
   const kind = props.isDangerous ? "danger" : "primary";
   return (
     <>
-      <button type="button" class={props.class ?? (props.isDangerous ? "danger-quiet" : "")} onClick={() => setOpen(true)}>
+      <button
+        type="button"
+        class={props.class ?? (props.isDangerous ? "danger-quiet" : "")}
+        onClick={() => setOpen(true)}
+      >
         {props.label}
       </button>
       {isOpen ? (
@@ -44,7 +48,8 @@ export function ConfirmButton(props: ConfirmProps) {
             {props.children ? <div class="quiet">{props.children}</div> : null}
             {props.asksReason ? (
               <label class="field">
-                Reason <input name="reason" maxLength={400} autocomplete="off" placeholder="optional; kept in the history" />
+                Reason{" "}
+                <input name="reason" maxLength={400} autocomplete="off" placeholder="optional; kept in the history" />
               </label>
             ) : null}
             <div class="row end">

@@ -32,7 +32,8 @@ const PATHS: Record<string, string> = {
   menu: "M2.5 4h11M2.5 8h11M2.5 12h11",
   help: "M6 6.2a2 2 0 1 1 2.8 1.9c-.5.2-.8.6-.8 1.1v.3M8 12h.01",
   auto: "M8 2a6 6 0 1 0 0 12ZM8 2a6 6 0 1 1 0 12",
-  light: "M8 5.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6ZM8 1.5V3M8 13v1.5M1.5 8H3M13 8h1.5M3.4 3.4l1 1M11.6 11.6l1 1M3.4 12.6l1-1M11.6 4.4l1-1",
+  light:
+    "M8 5.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6ZM8 1.5V3M8 13v1.5M1.5 8H3M13 8h1.5M3.4 3.4l1 1M11.6 11.6l1 1M3.4 12.6l1-1M11.6 4.4l1-1",
   dark: "M13.3 9.6A5.8 5.8 0 0 1 6.4 2.7a5.8 5.8 0 1 0 6.9 6.9Z",
   leave: "M6 2.5H3v11h3M7 8h6.5M10.7 5.2 13.5 8l-2.8 2.8",
   down: "m4 6 4 4 4-4",
@@ -46,7 +47,14 @@ const PATHS: Record<string, string> = {
 
 export function Icon(props: { name: string; class?: string }) {
   return (
-    <svg class={`icon ${props.class ?? ""}`} viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
+    <svg
+      class={`icon ${props.class ?? ""}`}
+      viewBox="0 0 16 16"
+      width="16"
+      height="16"
+      aria-hidden="true"
+      focusable="false"
+    >
       <path d={PATHS[props.name] ?? PATHS.pending} />
     </svg>
   );

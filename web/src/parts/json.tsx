@@ -24,9 +24,21 @@ function asText(value: unknown): string {
 function Value(props: { name?: string; value: unknown; depth: number }) {
   const { value, name } = props;
   const key = name === undefined ? null : <span class="json-key">{name}</span>;
-  if (value === null || typeof value !== "object") return <>{key} <Leaf value={value} /></>;
-  const entries = Array.isArray(value) ? value.map((one, index) => [String(index), one] as const) : Object.entries(value);
-  if (entries.length === 0) return <>{key} <span class="quiet">{Array.isArray(value) ? "[ ]" : "{ }"}</span></>;
+  if (value === null || typeof value !== "object")
+    return (
+      <>
+        {key} <Leaf value={value} />
+      </>
+    );
+  const entries = Array.isArray(value)
+    ? value.map((one, index) => [String(index), one] as const)
+    : Object.entries(value);
+  if (entries.length === 0)
+    return (
+      <>
+        {key} <span class="quiet">{Array.isArray(value) ? "[ ]" : "{ }"}</span>
+      </>
+    );
   return <Entries name={key} entries={entries} isList={Array.isArray(value)} depth={props.depth} />;
 }
 
@@ -37,7 +49,12 @@ function Leaf(props: { value: unknown }) {
   return <span class={`json-${value === null ? "null" : typeof value}`}>{String(value)}</span>;
 }
 
-function Entries(props: { name: ComponentChildren; entries: (readonly [string, unknown])[]; isList: boolean; depth: number }) {
+function Entries(props: {
+  name: ComponentChildren;
+  entries: (readonly [string, unknown])[];
+  isList: boolean;
+  depth: number;
+}) {
   const [shown, setShown] = useState(MANY);
   const { entries } = props;
   const rows = (
@@ -59,7 +76,9 @@ function Entries(props: { name: ComponentChildren; entries: (readonly [string, u
   if (props.depth === 0) return rows;
   return (
     <details open={props.depth < 3 && entries.length <= 20}>
-      <summary>{props.name} {props.isList ? plural(entries.length, "item") : plural(entries.length, "field")}</summary>
+      <summary>
+        {props.name} {props.isList ? plural(entries.length, "item") : plural(entries.length, "field")}
+      </summary>
       {rows}
     </details>
   );

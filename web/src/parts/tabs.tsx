@@ -1,7 +1,12 @@
 import { useRef } from "preact/hooks";
 
 // Tabs: arrow keys move between them. What they show is drawn by whoever uses them.
-export function Tabs(props: { label: string; names: Record<string, string>; chosen: string; choose: (name: string) => void }) {
+export function Tabs(props: {
+  label: string;
+  names: Record<string, string>;
+  chosen: string;
+  choose: (name: string) => void;
+}) {
   const here = useRef<HTMLDivElement>(null);
   const all = Object.keys(props.names);
 
