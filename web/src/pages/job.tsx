@@ -24,24 +24,13 @@ export function JobPage(props: PageProps) {
   const chosen = props.query.get("step") ?? "";
   const choose = (path: string) => {
     ask({ step: path === chosen ? "" : path });
-    if (path && innerWidth < 1100)
-      setTimeout(() => document.querySelector(".panel")?.scrollIntoView({ block: "start", behavior: "smooth" }), 60);
+    if (path && innerWidth < 1100) setTimeout(() => document.querySelector(".panel")?.scrollIntoView({ block: "start", behavior: "smooth" }), 60);
   };
   const state = useMemo(() => stateOf(model.steps, model.attempts.values(), job?.inputs), [model.version]);
   useTabIcon(job);
   useShortcuts([
-    ...Object.entries(TABS).map(([name, title], index) => ({
-      keys: String(index + 1),
-      does: title,
-      run: () => ask({ tab: name === "graph" ? "" : name }),
-    })),
-    {
-      keys: "u",
-      does: "Back to the jobs",
-      run: () => {
-        location.hash = link("jobs");
-      },
-    },
+    ...Object.entries(TABS).map(([name, title], index) => ({ keys: String(index + 1), does: title, run: () => ask({ tab: name === "graph" ? "" : name }) })),
+    { keys: "u", does: "Back to the jobs", run: () => { location.hash = link("jobs"); } },
     ...(chosen ? [{ keys: "Escape", does: "Close the step", run: () => ask({ step: "" }) }] : []),
   ]);
 
@@ -49,28 +38,17 @@ export function JobPage(props: PageProps) {
     return (
       <Page title="Job">
         <Empty title={refused.status === 404 ? "There is no such job" : refused.message}>
-          <a class="button" href={link("jobs")}>
-            Show all jobs
-          </a>
+          <a class="button" href={link("jobs")}>Show all jobs</a>
         </Empty>
       </Page>
     );
-  if (job === undefined)
-    return (
-      <Page title="Job">
-        <p class="quiet">Loading…</p>
-      </Page>
-    );
+  if (job === undefined) return <Page title="Job"><p class="quiet">Loading…</p></Page>;
 
   const hasPanel = chosen !== "" && (tab === "graph" || tab === "timeline");
   return (
     <Page
       title={job.name || job.flow}
-      before={
-        <a class="back" href={link("jobs")} aria-label="All jobs">
-          <Icon name="left" />
-        </a>
-      }
+      before={<a class="back" href={link("jobs")} aria-label="All jobs"><Icon name="left" /></a>}
       actions={<Actions job={job} followAgain={followAgain} changed={() => model.reread(0)} />}
     >
       <Summary model={model} job={job} />
@@ -78,12 +56,7 @@ export function JobPage(props: PageProps) {
       {job.asks.map((one) => (
         <AskForm key={one.id} jobId={job.id} ask={one} />
       ))}
-      <Tabs
-        label="Of this job"
-        names={TABS}
-        chosen={tab}
-        choose={(name) => ask({ tab: name === "graph" ? "" : name })}
-      />
+      <Tabs label="Of this job" names={TABS} chosen={tab} choose={(name) => ask({ tab: name === "graph" ? "" : name })} />
       <div class={hasPanel ? "with-panel" : ""}>
         {tab === "timeline" ? (
           <Timeline model={model} job={job} chosen={chosen} choose={choose} />
@@ -98,16 +71,7 @@ export function JobPage(props: PageProps) {
         ) : (
           <p class="quiet">Loading…</p>
         )}
-        {hasPanel ? (
-          <Panel
-            key={chosen}
-            model={model}
-            job={job}
-            path={chosen}
-            followAgain={followAgain}
-            close={() => ask({ step: "" })}
-          />
-        ) : null}
+        {hasPanel ? <Panel key={chosen} model={model} job={job} path={chosen} followAgain={followAgain} close={() => ask({ step: "" })} /> : null}
       </div>
     </Page>
   );
