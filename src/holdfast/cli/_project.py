@@ -15,10 +15,11 @@ from holdfast.clock import SystemClock
 from holdfast.errors import ConfigurationError
 from holdfast.home import FOLDER, find_home, make_home
 from holdfast.service import JobService, LogFolder, WorkerOptions, ensure_worker, read_settings
-from holdfast.stores import SqliteJobs, SqliteStore
+from holdfast.stores import SqliteJobs, SqliteSchedules, SqliteStore
 
 if TYPE_CHECKING:
     from holdfast.ports import Job, JobRunner
+    from holdfast.schedules import ScheduleService, Ticker
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class Project:
     def __init__(self, home: Path, store: SqliteStore) -> None:
         self.home, self.store = home, store
         self.jobs = SqliteJobs.beside(store)
+        self.schedules = SqliteSchedules.beside(store)
         self.clock = SystemClock()
         self.service = JobService(self.jobs, by=_user())
         self.logs = LogFolder(home / "logs")
@@ -55,6 +57,18 @@ class Project:
         from holdfast.jobs import JobEngine
 
         return JobEngine(self.runtime, home=self.home)
+
+    @cached_property
+    def timetable(self) -> ScheduleService:
+        from holdfast.schedules import ScheduleService
+
+        return ScheduleService(self.schedules, self.folder, by=_user())
+
+    def ticker(self, changed: Callable[[], None]) -> Ticker:
+        """What fires schedules. `changed` is called when a job was queued."""
+        from holdfast.schedules import Ticker
+
+        return Ticker(self.schedules, self.folder, keeper=lambda: self.runner.keeper, changed=changed)  # type: ignore[attr-defined]
 
     def settings(self) -> WorkerOptions:
         return read_settings(self.home)
