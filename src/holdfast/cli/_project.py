@@ -14,7 +14,7 @@ from holdfast.cli._stores import make_store
 from holdfast.clock import SystemClock
 from holdfast.errors import ConfigurationError
 from holdfast.home import FOLDER, find_home, make_home
-from holdfast.service import JobService, LogFolder, WorkerOptions, ensure_worker, read_settings
+from holdfast.service import JobService, LogFolder, WorkerOptions, ensure_worker, is_served, read_settings
 from holdfast.stores import SqliteJobs, SqliteSchedules, SqliteStore
 
 if TYPE_CHECKING:
@@ -80,6 +80,9 @@ class Project:
     async def serve(self) -> bool:
         """See that somebody serves the queue. True if a worker was started for it."""
         return await ensure_worker(self.jobs, self.table, self.clock, self.home, self.store.path)
+
+    async def is_served(self) -> bool:
+        return await is_served(self.jobs, self.table, self.clock)
 
     async def aclose(self) -> None:
         if "runner" in self.__dict__:

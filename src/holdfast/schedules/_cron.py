@@ -43,18 +43,25 @@ def check_cron(cron: str, timezone: str = "UTC") -> None:
         raise UsageError(f"a cron expression has {LONGEST} characters at most, not {len(cron)}")
     fields = _expand(cron).split()
     if cron.strip().startswith("@") and cron.strip() not in MACROS:
-        raise UsageError(f"{cron!r} is no cron expression{did_you_mean(cron, MACROS)} There are: {', '.join(MACROS)}")
+        raise UsageError(f"{cron!r} is no cron expression; there are: {', '.join(MACROS)}")
     if len(fields) != len(FIELDS):
         raise UsageError(
-            f"{cron!r} has {len(fields)} fields, not five: minute, hour, day of month, month, day of week; "
-            "to look every few seconds make it a poll"
+            f"a cron expression has five fields (minute, hour, day of month, month, day of week), and {cron!r} has "
+            f"{len(fields)}; what is due every few seconds is a poll"
         )
     for number, (field, (name, allowed)) in enumerate(zip(fields, FIELDS.items(), strict=True)):
         if not _is_field(field, number):
             column = _column(cron, number)
             raise UsageError(f"{cron!r}, column {column}: {field!r} is no {name}; write {allowed}")
-    if next(times(cron, zone, _EPOCH), None) is None:
-        raise UsageError(f"{cron!r} is never due: no day of the next fifty years fits")
+    if not _is_ever_due(cron, zone):
+        raise UsageError(f"{cron!r} is never due: no day fits")
+
+
+def _is_ever_due(cron: str, zone: tzinfo) -> bool:
+    try:
+        return next(times(cron, zone, _EPOCH), None) is not None
+    except CronSimError:  # no month has so many days
+        return False
 
 
 def _is_field(field: str, number: int) -> bool:
