@@ -129,7 +129,19 @@ class Ticker:
                 await self._fire(turn, found)
         except StorageError as error:
             log.warning("what schedule %s found cannot be stored; it is checked again: %s", turn.schedule.name, error)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._let_go(turn.schedule))
+            raise
         self._noticing.wake()
+
+    async def _let_go(self, schedule: Schedule) -> None:
+        """Leave a check to whoever looks next, at once."""
+        try:
+            stored = await self._schedules.schedule(schedule.id)
+            if stored is not None and stored.version == schedule.version:
+                await self._schedules.record(replace(stored, held_until_us=0))
+        except StorageError as error:
+            log.warning("the check of schedule %s is made again in a minute: %s", schedule.name, error)
 
     # -- what comes of it ------------------------------------------------------------------------------------------
 
