@@ -67,10 +67,14 @@ class Desk:
         self.project = make_project(folder)
         self.service = ScheduleService(self.store, self.project, clock=self.clock, by="tester")
         self.keeper = keeper
+        self.fired = asyncio.Semaphore(0)
+        """released by each fire"""
         self.ticker = self.new_ticker()
 
     def new_ticker(self) -> Ticker:
-        return Ticker(self.store, self.project, keeper=lambda: self.keeper, clock=self.clock)
+        return Ticker(
+            self.store, self.project, keeper=lambda: self.keeper, clock=self.clock, changed=self.fired.release
+        )
 
     async def add(self, **settings: Any) -> Schedule:
         if not settings.get("every_seconds"):

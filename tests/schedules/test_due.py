@@ -18,7 +18,8 @@ def at(text: str) -> int:
 
 
 def schedule(next_at: str, **settings: Any) -> Schedule:
-    return Schedule("id", "name", "flow", 0, **{"cron": "0 * * * *", "next_us": at(next_at)} | settings)
+    values: dict[str, Any] = {"cron": "0 * * * *", "next_us": at(next_at)}
+    return Schedule("id", "name", "flow", 0, **values | settings)
 
 
 def test_the_next_due_time_is_after_the_moment_and_never_at_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 
 import pytest
 from msgspec.structs import replace
@@ -219,13 +220,13 @@ async def test_a_slow_check_does_not_hold_up_other_schedules(kept_desk: Desk) ->
 
 async def test_leaving_ends_the_check_that_is_being_made_and_leaves_it_to_the_next(kept_desk: Desk) -> None:
     desk = kept_desk
-    await desk.add(every_seconds=1, command="touch begun; sleep 300")
+    os.mkfifo(desk.project / "begun")
+    await desk.add(every_seconds=1, command="echo > begun; sleep 300")
     desk.clock.set(utc("2026-06-01 12:00"))
     await warm(desk.keeper)
     with process_audit():
         async with desk.ticker.ticking():
-            while not (desk.project / "begun").exists():
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread((desk.project / "begun").read_text)
     now_us = micros(desk.clock.now)
     assert [schedule.name for schedule in await desk.store.due(now_us=now_us)] == ["nightly"]
 

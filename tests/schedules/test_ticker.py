@@ -56,7 +56,7 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize(("overlap", "status"), CELLS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("overlap", "status"), CELLS, ids=str)
 async def test_what_a_due_time_becomes_while_the_last_job_is_in_each_status(
     desk: Desk, overlap: str, status: JobStatus
 ) -> None:
@@ -305,15 +305,11 @@ async def test_a_ticker_that_waits_fires_when_the_time_comes_and_notices_what_ot
     async with desk.ticker.ticking():
         await desk.clock.until_sleeping()
         desk.clock.advance(60)
-        await _until(desk, 1)
+        await desk.fired.acquire()
         await desk.add(name="second", cron="* * * * *")
         await desk.clock.until_sleeping()
         desk.clock.advance(0.5)  # noticed
         await desk.clock.until_sleeping()
         desk.clock.advance(59.5)
-        await _until(desk, 2)
-
-
-async def _until(desk: Desk, jobs: int) -> None:
-    while len(await desk.all_jobs()) < jobs:
-        await asyncio.sleep(0)
+        await desk.fired.acquire()
+    assert [job.labels["schedule"] for job in await desk.all_jobs()][:1] == ["first"]

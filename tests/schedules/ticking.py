@@ -1,7 +1,7 @@
 """A process that sees to the schedules of a project until none is due, and may be killed on the way.
 
-`python -m tests.schedules.ticking DATABASE PROJECT [before|between|after]`: killed before a tick is stored, between the tick and its
-job, or right after both are.
+`python -m tests.schedules.ticking DATABASE PROJECT [before|between|after]`: killed before a tick is stored, between the tick and
+its job, or right after both are.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ class Dying(SqliteSchedules):
 
 async def main(database: str, project: str, when: str = "") -> None:
     if when == "between":
-        _sqlite_job_writes.add = die
+        vars(_sqlite_job_writes)["add"] = die
     async with Dying(database) as store:
         store.when = when
         with Keeper() as keeper:
             ticker = Ticker(store, Path(project), keeper=lambda: keeper)
-            print("ready", flush=True)
+            sys.stdout.write("ready\n")
+            sys.stdout.flush()
             await asyncio.to_thread(sys.stdin.readline)
             while await store.due(now_us=time.time_ns() // 1000):
                 async with asyncio.TaskGroup() as group:
