@@ -150,7 +150,7 @@ class ScheduleService:
             tick = Tick(schedule.id, due_us, now_us, "fired", reason, made)
             if await self.schedules.record(replace(schedule, fired_us=now_us), [tick], [job], by=self._by):
                 self._changed()
-                return tick
+                return next((one for one in await self.schedules.ticks(schedule.id) if one.job_id == made), tick)
         raise IllegalTransitionError(f"schedule {schedule_id} keeps changing; try again")
 
     async def _free_moment(self, schedule: Schedule, now_us: int) -> int:
