@@ -64,7 +64,9 @@ def test_every_setting_is_stored(cli: Cli) -> None:
         "overlap": "queue", "cooldown_seconds": 3600, "catch_up": "once", "pause_after_errors": 0,
     }  # fmt: skip
     assert "every 300 s: ./check" in cli.ok("schedule", "list").out
-    assert cli.ok("schedule", "add", "called", "hello", "--every", "90s", "--call", "a:b", "--json").json["call"] == "a:b"
+    assert (
+        cli.ok("schedule", "add", "called", "hello", "--every", "90s", "--call", "a:b", "--json").json["call"] == "a:b"
+    )
 
 
 @pytest.mark.parametrize(

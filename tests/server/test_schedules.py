@@ -71,7 +71,7 @@ async def test_what_cannot_be_a_schedule_says_why(site: Site) -> None:
 
 async def test_due_times_are_previewed(site: Site) -> None:
     client = await site.client("read")
-    query = {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "count": 3}
+    query: dict[str, str | int] = {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "count": 3}
     due = (await client.get(f"{PATH}/preview", params=query)).json()
     assert len(due) == 3
     assert {(one[11:16], one[-6:]) for one in due} <= {("02:30", "+01:00"), ("02:30", "+02:00"), ("03:00", "+02:00")}

@@ -82,7 +82,14 @@ class Ticker:
     async def look(self, group: asyncio.TaskGroup) -> float:
         """See to all that is due; checks go on in the group. Returns when to look again, if nothing is stored before."""
         for schedule in await self._schedules.due(now_us=self._now_us()):
-            await self._see_to(schedule, group)
+            try:
+                await self._see_to(schedule, group)
+            except StorageError:
+                raise
+            except (
+                Exception
+            ) as error:  # its time zone is gone, say: it must not stop the others, nor come up again and again
+                await self._pause(schedule, error)
         next_us = await self._schedules.next_due()
         seconds = LONGEST_SECONDS if next_us is None else (next_us - self._now_us()) / 1_000_000
         return self._clock.monotonic() + min(max(seconds, 0.0), LONGEST_SECONDS)
@@ -90,11 +97,7 @@ class Ticker:
     async def _see_to(self, schedule: Schedule, group: asyncio.TaskGroup) -> None:
         """One schedule's turn, if it has one."""
         busy = [] if schedule.overlap == "allow" else await self._schedules.active_jobs(schedule.name)
-        try:
-            turn = take_turn(schedule, self._now_us(), busy)
-        except HoldfastError as error:  # its time zone is gone
-            await self._pause(schedule, str(error))
-            return
+        turn = take_turn(schedule, self._now_us(), busy)
         if turn is None:
             return
         if turn.due_us is not None:
@@ -106,10 +109,10 @@ class Ticker:
         else:
             await self._fire(turn, Found(({},), schedule.cursor))
 
-    async def _pause(self, schedule: Schedule, why: str) -> None:
-        stopped, ticks = paused(schedule, why, self._now_us())
+    async def _pause(self, schedule: Schedule, error: Exception) -> None:
+        log.error("schedule %s is paused", schedule.name, exc_info=error)
+        stopped, ticks = paused(schedule, _told(error), self._now_us())
         await self._schedules.record(stopped, ticks)
-        log.error("schedule %s is paused: %s", schedule.name, why)
 
     # -- polls -----------------------------------------------------------------------------------------------------
 
@@ -162,9 +165,8 @@ class Ticker:
         ]
 
     def _failed(self, turn: Turn, error: Exception) -> Turn:
-        why = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
-        log.warning("schedule %s could not fire: %s", turn.schedule.name, why)
-        return failed(turn, why)
+        log.warning("schedule %s could not fire: %s", turn.schedule.name, _told(error))
+        return failed(turn, _told(error))
 
     async def _record(self, turn: Turn, jobs: Sequence[Job] = ()) -> None:
         """Write down what came of a turn, unless another process did, or the schedule was changed meanwhile."""
@@ -178,3 +180,7 @@ class Ticker:
 
     def _now_us(self) -> int:
         return self._clock.time_ns() // 1000
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"

@@ -169,7 +169,8 @@ def _spec(backend: Backend, new: NewSchedule) -> ScheduleSpec:
 
 
 async def create(backend: Backend, call: Call[Nothing, NewSchedule]) -> ScheduleView:
-    return await _view(backend, await backend.schedules(call.who).add(_spec(backend, call.body)))
+    service, spec = backend.schedules(call.who), await asyncio.to_thread(_spec, backend, call.body)
+    return await _view(backend, await service.add(spec))
 
 
 async def show(backend: Backend, call: Call[Nothing, None]) -> ScheduleView:
@@ -179,7 +180,8 @@ async def show(backend: Backend, call: Call[Nothing, None]) -> ScheduleView:
 async def change(backend: Backend, call: Call[Nothing, NewSchedule]) -> ScheduleView:
     service, schedule_id = backend.schedules(call.who), call.path["schedule_id"]
     await service.get(schedule_id)
-    return await _view(backend, await service.change(schedule_id, _spec(backend, call.body)))
+    spec = await asyncio.to_thread(_spec, backend, call.body)
+    return await _view(backend, await service.change(schedule_id, spec))
 
 
 async def remove(backend: Backend, call: Call[Nothing, None]) -> None:
