@@ -44,11 +44,10 @@ async def ask(schedule: Schedule, project: Path, keeper: Keeper) -> Found:
 
     Raises ScheduleCheckError if it does not end well or says something else than it should, SpawnError if it cannot be started.
     """
-    command = Command(_argv(schedule), _environment(schedule, project), str(project), stderr="pipe")
+    command = Command(_argv(schedule), _environment(schedule, project), str(project), stdin="nothing", stderr="pipe")
     process = await keeper.spawn(command)
     out, err = Collector(OUTPUT_CAP), _Tail()
     try:
-        process.close_stdin()
         async with asyncio.timeout(CHECK_SECONDS):
             code = await read_to_end(process, out, err)
     except TimeoutError:
