@@ -32,6 +32,15 @@ steps:
     run: echo "{}"
     inputs: {item: $job.item}
 """
+SECRET = """
+name: secret
+inputs:
+  key: {type: str, sensitive: true}
+steps:
+  use:
+    run: echo "{}"
+    inputs: {key: $job.key}
+"""
 BEGIN = datetime(2026, 6, 1, 11, 59, 0, tzinfo=UTC)
 
 
@@ -52,7 +61,7 @@ class WallClock(ManualClock):
 
 def make_project(folder: Path) -> Path:
     (folder / "flows").mkdir()
-    for name, text in {"hello": HELLO, "needy": NEEDY}.items():
+    for name, text in {"hello": HELLO, "needy": NEEDY, "secret": SECRET}.items():
         (folder / "flows" / f"{name}.flow.yaml").write_text(text)
     return folder
 

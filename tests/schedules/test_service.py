@@ -58,7 +58,13 @@ async def test_a_flow_that_cannot_be_used_is_refused_when_the_schedule_is_made(d
         await desk.add(flow="needy")
     with pytest.raises(FlowInputError, match="whom"):
         await desk.add(inputs={"whom": "you"})
-    await desk.add(flow="needy", every_seconds=5, command="true")  # its check says what its jobs are given
+    poll: dict[str, Any] = {"every_seconds": 5, "command": "true"}
+    with pytest.raises(FlowInputError, match="whom"):
+        await desk.add(flow="needy", inputs={"whom": "you"}, **poll)
+    with pytest.raises(FlowInputError, match="sensitive"):
+        await desk.add(flow="secret", inputs={"key": "hunter2"}, **poll)
+    assert await desk.store.schedules() == []
+    await desk.add(flow="needy", **poll)  # its check says what its jobs are given
 
 
 async def test_a_name_is_given_once(desk: Desk) -> None:

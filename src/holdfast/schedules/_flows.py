@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.errors import UsageError
 from holdfast.flowfiles import FlowFile, find_flow, load_flow, resolve_variables
 from holdfast.jobs import define, uses_of
@@ -19,6 +21,12 @@ def load_scheduled(project: Path, reference: str) -> FlowFile:
     if found is None or not found.resolve().is_relative_to(project.resolve()):
         raise UsageError(f"the project has no flow {reference!r:.200}; schedules are for flows inside of it")
     return load_flow(found, project)
+
+
+def check_inputs(flow: FlowFile, given: Mapping[str, Any]) -> None:
+    """Raise FlowInputError for what is no input of a flow, does not fit or is secret; what is missing may come later."""
+    inputs, config = (tuple(replace(one, required=False) for one in group) for group in (flow.inputs, flow.config))
+    resolve_variables(replace(flow, inputs=inputs, config=config), given)
 
 
 def make_job(schedule: Schedule, project: Path, job_id: str, given: Mapping[str, Any], now_us: int) -> Job:

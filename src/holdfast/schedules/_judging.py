@@ -60,7 +60,7 @@ def hold_back(turn: Turn, busy: Sequence[str]) -> Turn | None:
         return _over(turn, schedule, turn.tick("skipped", "another is queued already"))
     if busy and schedule.overlap == "skip":
         return _over(turn, schedule, turn.tick("skipped", f"previous still running: {busy[0]}"))
-    passed_us = abs(turn.at_us - (schedule.fired_us or 0))  # a clock that was put back shortens no cooldown
+    passed_us = abs(turn.at_us - (schedule.fired_us or 0))  # a clock that was put back far makes none endless
     left_us = schedule.cooldown_seconds * SECOND_US - passed_us
     if schedule.fired_us is not None and left_us > 0:
         return _over(turn, schedule, turn.tick("skipped", f"cooldown: {-(-left_us // SECOND_US)} s left"))
@@ -73,7 +73,7 @@ def _over(turn: Turn, schedule: Schedule, *ticks: Tick) -> Turn:
 
 def fired(turn: Turn, job_ids: Sequence[str], cursor: bytes) -> Turn:
     """The turn after it fired jobs, or had no reason to."""
-    schedule = replace(turn.schedule, errors=0, cursor=cursor, held_until_us=0)
+    schedule = replace(turn.schedule, errors=0, cursor=cursor)
     if not job_ids:
         return _over(turn, schedule, turn.tick("nothing"))
     ticks = [replace(turn.tick("fired"), job_id=job_id, number=number) for number, job_id in enumerate(job_ids)]
@@ -82,7 +82,7 @@ def fired(turn: Turn, job_ids: Sequence[str], cursor: bytes) -> Turn:
 
 def failed(turn: Turn, why: str) -> Turn:
     """The turn after an error. So many in a row pause the schedule."""
-    schedule = replace(turn.schedule, errors=turn.schedule.errors + 1, held_until_us=0)
+    schedule = replace(turn.schedule, errors=turn.schedule.errors + 1)
     if 0 < schedule.pause_after_errors <= schedule.errors:
         times = "an error" if schedule.errors == 1 else f"{schedule.errors} errors in a row"
         schedule, left = paused(schedule, f"after {times}: {why}", turn.at_us)

@@ -18,7 +18,7 @@ from holdfast.ids import IdFactory, new_id
 from holdfast.ports import SCHEDULE_LABEL, CatchUp, Overlap, Schedule, ScheduleStore, Tick
 from holdfast.schedules._cron import check_cron, find_zone
 from holdfast.schedules._due import next_due, upcoming
-from holdfast.schedules._flows import load_scheduled, make_job
+from holdfast.schedules._flows import check_inputs, load_scheduled, make_job
 from holdfast.schedules._judging import job_id, paused
 from holdfast.serde import encode
 
@@ -93,8 +93,8 @@ class ScheduleService:
     async def _checked(self, spec: ScheduleSpec, known: Schedule) -> Schedule:
         check_spec(spec)
         made = _described(known, spec)
-        if made.is_poll:  # what its jobs are given is known only then
-            await asyncio.to_thread(load_scheduled, self.project, spec.flow)
+        if made.is_poll:  # what else its jobs are given is known only then
+            check_inputs(await asyncio.to_thread(load_scheduled, self.project, spec.flow), spec.inputs)
         else:
             await asyncio.to_thread(make_job, made, self.project, "", {}, 0)
         return replace(made, next_us=next_due(made, self._now_us()))
