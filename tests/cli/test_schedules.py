@@ -110,22 +110,22 @@ def test_a_schedule_is_paused_resumed_and_fired_by_hand(cli: Cli) -> None:
     assert cli.ok("schedule", "ticks", "nightly").out.split("\t")[1:3] == ["fired", job[-8:]]
 
 
-def test_two_workers_of_one_project_fire_each_due_time_once(cli: Cli) -> None:
+def test_a_worker_and_a_server_of_one_project_fire_each_due_time_once(cli: Cli) -> None:
     """Real processes, the real clock: what the jobs were given counts up without a gap and without a repetition."""
     cli.ok("schedule", "add", "counting", "hello", "--every", "1s", "--command", COUNT, "--overlap", "allow")
     workers = [
         subprocess.Popen(
-            [*COMMAND, "worker"], cwd=cli.folder, env=Project(cli.folder).environment(), stdin=subprocess.DEVNULL,
+            [*COMMAND, *command], cwd=cli.folder, env=Project(cli.folder).environment(), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )
-        for _ in range(2)
+        for command in (["worker"], ["serve", "--port", "0"])
     ]  # fmt: skip
     with closing(sqlite3.connect(cli.database)) as database:
         poll(lambda: database.execute("SELECT count(*) FROM job WHERE status = 'completed'").fetchone()[0] >= 3)
     for worker in workers:
         worker.send_signal(signal.SIGTERM)
     for worker in workers:
-        assert (worker.communicate(timeout=20)[1].count("\n"), worker.returncode) == (1, 0)
+        assert ("Traceback" in worker.communicate(timeout=20)[1], worker.returncode) == (False, 0)
     given = [int(job["inputs"]["who"]) for job in cli.ok("jobs", "--json", "-n", "1000").json]
     assert sorted(given) == [*range(1, len(given) + 1)]
     ticks = cli.ok("schedule", "ticks", "counting", "--json", "-n", "1000").json

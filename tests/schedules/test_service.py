@@ -144,6 +144,15 @@ async def test_settings_change_and_what_was_learnt_stays(desk: Desk) -> None:
     assert (await desk.service.change("nightly", spec)).next_us is None
 
 
+async def test_what_is_queued_fires_once_overlaps_are_allowed(desk: Desk) -> None:
+    await desk.add(overlap="queue")
+    await desk.look("12:00")
+    await desk.look("13:00")
+    await desk.service.change("nightly", ScheduleSpec(name="nightly", flow="hello", cron="0 * * * *", overlap="allow"))
+    await desk.look("13:00:01")
+    assert await desk.outcomes() == ["fired", "fired"]
+
+
 async def test_one_who_asks_for_a_schedule_that_is_not_there_is_told(desk: Desk) -> None:
     service = desk.service
     for ask in (service.get, service.pause, service.resume, service.fire, service.remove):

@@ -86,9 +86,7 @@ class Ticker:
                 await self._see_to(schedule, group)
             except StorageError:
                 raise
-            except (
-                Exception
-            ) as error:  # its time zone is gone, say: it must not stop the others, nor come up again and again
+            except Exception as error:  # as when its time zone is gone: it must not stop the others
                 await self._pause(schedule, error)
         next_us = await self._schedules.next_due()
         seconds = LONGEST_SECONDS if next_us is None else (next_us - self._now_us()) / 1_000_000
