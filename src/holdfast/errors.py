@@ -17,10 +17,12 @@
     │   ├── FlowInputError              inputs or state do not fit the flow
     │   ├── ToolDefinitionError         a tool can never be called as it is written
     │   ├── UnknownJobError             there is no such job, or several fit what was typed
+    │   ├── UnknownScheduleError        there is no such schedule
     │   └── PlatformError               this operating system is not supported
     ├── ConfigurationError              the surroundings are not set up: no project, no store
     │   └── FlowFileError                   a flow file cannot be used; `findings` says where and why
     ├── ExpressionError                 an expression of a flow file cannot be read or evaluated; says where
+    ├── ScheduleCheckError              the check of a poll did not end well, or said something else than it should
     ├── FlushTimeoutError               handlers were still at work when the time was up
     ├── TransitionError                 a status cannot follow the present one
     │   ├── IllegalTransitionError          the table has no such edge
@@ -162,6 +164,10 @@ class UnknownJobError(UsageError, LookupError):
     """There is no such job, or several fit what was typed."""
 
 
+class UnknownScheduleError(UsageError, LookupError):
+    """There is no such schedule."""
+
+
 class PlatformError(UsageError, ImportError):
     """This operating system is not supported."""
 
@@ -185,6 +191,10 @@ class ExpressionError(HoldfastError):
         self.text = text
         self.at = at
         super().__init__(f"{at}: {message}" if at else message)
+
+
+class ScheduleCheckError(HoldfastError):
+    """The check of a poll did not end well, or said something else than whether to fire and how far it has come."""
 
 
 class TransitionError(HoldfastError):

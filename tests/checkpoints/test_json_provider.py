@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import logging
 import os
@@ -40,6 +41,20 @@ async def test_files_have_a_time_and_an_id_and_are_for_their_owner_only(tmp_path
     for made in (where.parent, folder, folder.parent):
         assert stat.S_IMODE(made.stat().st_mode) == 0o700
     assert JsonProvider(folder).list()[0].size == len(document)
+
+
+@pytest.mark.parametrize(("command", "plain"), [("F_GETFD", False), ("F_NOTHING", True)])
+async def test_where_the_drive_can_be_flushed_it_is_and_else_fsync_must_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, plain: bool
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(
+        "fcntl.F_FULLFSYNC", getattr(fcntl, command, 9999), raising=False
+    )  # as on macOS; 9999 is refused
+    monkeypatch.setattr("os.fsync", synced.append)
+    _, document = await short_story()
+    assert Path(JsonProvider(tmp_path).write(document)).read_bytes() == document
+    assert bool(synced) is plain
 
 
 async def test_hostile_ids_stay_inside_the_directory(tmp_path: Path) -> None:

@@ -373,5 +373,6 @@ async def test_closing_a_keeper_ends_what_was_left_running(keeper: Keeper) -> No
 
 def test_s3_12_a_system_without_the_means_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.resources._platform.sys.platform", "darwin")
-    with pytest.raises(PlatformError, match="kept processes need Linux: darwin"):
+    monkeypatch.setattr("holdfast.resources._portable_ps.PLACES", ())
+    with pytest.raises(PlatformError, match="kept processes need the command ps on darwin"):
         Keeper()

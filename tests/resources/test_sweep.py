@@ -237,11 +237,12 @@ async def test_s3_12_where_owners_cannot_be_looked_for_nothing_is_swept_and_that
 ) -> None:
     ledger = MemoryLedger()
     monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("holdfast.resources._portable_ps.PLACES", ())
     assert await list_held(ledger, TABLE) == []
     await ledger.put(row_of(dead))
-    with pytest.raises(PlatformError, match="kept processes need Linux"):
+    with pytest.raises(PlatformError, match="kept processes need the command ps"):
         await list_held(ledger, TABLE)
-    with pytest.raises(PlatformError, match="kept processes need Linux"):
+    with pytest.raises(PlatformError, match="kept processes need the command ps"):
         await sweep_everything(ledger, TABLE)
     assert len(await ledger.rows()) == 1
 

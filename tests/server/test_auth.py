@@ -44,6 +44,10 @@ MATRIX: dict[str, Role | None] = {
     "GET /api/v1/runs/{run_id}": READ,
     "GET /api/v1/runs/{run_id}/events": READ,
     "GET /api/v1/runs/{run_id}/stream": READ,
+    "GET /api/v1/schedules": READ,
+    "GET /api/v1/schedules/preview": READ,
+    "GET /api/v1/schedules/{schedule_id}": READ,
+    "GET /api/v1/schedules/{schedule_id}/ticks": READ,
     "GET /api/v1/settings": READ,
     "GET /api/v1/stream": READ,
     "GET /api/v1/workers": READ,
@@ -59,7 +63,13 @@ MATRIX: dict[str, Role | None] = {
     "POST /api/v1/jobs/{job_id}/resume": OPERATE,
     "POST /api/v1/jobs/{job_id}/retry": OPERATE,
     "POST /api/v1/jobs/{job_id}/unarchive": OPERATE,
+    "POST /api/v1/schedules/{schedule_id}/fire": OPERATE,
+    "POST /api/v1/schedules/{schedule_id}/pause": OPERATE,
+    "POST /api/v1/schedules/{schedule_id}/resume": OPERATE,
     "DELETE /api/v1/jobs/{job_id}": ADMIN,
+    "DELETE /api/v1/schedules/{schedule_id}": ADMIN,
+    "POST /api/v1/schedules": ADMIN,
+    "PUT /api/v1/schedules/{schedule_id}": ADMIN,
 }
 
 

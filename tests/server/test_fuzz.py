@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from tests.server.shapes import ANYTHING, fitting
-from tests.server.site import served
+from tests.server.site import Site, served
 
 from holdfast.server import ENDPOINTS, describe_api
 
@@ -57,9 +57,23 @@ async def _serve(folder: Path, made: Future[Target], over: threading.Event) -> N
         marks = [mark.id for mark in await site.project.store.marks()]
         known = {"job_id": jobs, "run_id": jobs, "run": jobs, "before": jobs, "checkpoint_id": [*marks, *jobs], "a": marks,
                  "b": marks, "flow": ["hello", "gate", "broken"], "step": ["greet", "review"],
+                 "schedule_id": await _schedules(site), "cron": ["@daily", "*/5 * * * *", "61 * * * *"],
+                 "timezone": ["Europe/Berlin", "Europe/Berln"],
                  "token": [site.tokens["read"]], "after": ["start", "1.0.1.0.0"]}  # fmt: skip
         made.set_result(Target(site.url, site.tokens["admin"], known))
         await asyncio.to_thread(over.wait)
+
+
+async def _schedules(site: Site) -> list[str]:
+    """None fires by itself: nothing in this test ticks, so no command that is made up here is ever run."""
+    client = await site.client("admin")
+    polls = {"every_seconds": 60, "command": "true"}
+    made = [
+        await client.post("/api/v1/schedules", json={"name": "nightly", "flow": "hello", "cron": "@daily"}),
+        await client.post("/api/v1/schedules", json={"name": "polled", "flow": "gate", **polls}),
+    ]
+    await client.post("/api/v1/schedules/nightly/fire")
+    return [*(str(one.json()["id"]) for one in made), "nightly", "nobody"]
 
 
 def call(method: str, path: str, known: dict[str, list[str]]) -> st.SearchStrategy[dict[str, Any]]:

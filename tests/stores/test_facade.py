@@ -14,7 +14,8 @@ from holdfast.testing._journal_base import NOW, make_info, open_run
 
 
 def test_every_exported_name_is_there() -> None:
-    ledgers, jobs = ["MemoryLedger", "PostgresLedger", "SqliteLedger"], ["MemoryJobs", "SqliteJobs"]
+    ledgers = ["MemoryLedger", "PostgresLedger", "SqliteLedger"]
+    jobs = ["MemoryJobs", "MemorySchedules", "SqliteJobs", "SqliteSchedules"]
     journals, states = ["MemoryStore", "PostgresStore", "SqliteStore"], ["MemoryPersistence", "SqlitePersistence"]
     assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == sorted(journals + states + ledgers + jobs)
     for name in holdfast.stores.__all__:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from msgspec.structs import replace
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
@@ -12,13 +12,12 @@ from pydantic import BaseModel, Field, PrivateAttr, model_validator
 from holdfast.agents._history import History, Policy
 from holdfast.agents._prompts import form_prompt, system_prompt
 from holdfast.agents._resumable import Resumable
-from holdfast.agents._secrets import secrets_needed
 from holdfast.agents._stored import Shelf, dump_agent, load_agent
 from holdfast.agents._work import AgentFront, Work
-from holdfast.checkpoints import CheckpointConfig, Where, definition_of
-from holdfast.errors import StorageError, UsageError
+from holdfast.checkpoints import CheckpointConfig, Where
+from holdfast.errors import UsageError
 from holdfast.events._stamping import EventSource
-from holdfast.kickoff import Budget, Kickoff, Starter, from_environment
+from holdfast.kickoff import Budget, from_environment
 from holdfast.models import (
     Message,
     Model,
@@ -43,6 +42,8 @@ class Agent(Resumable):
     Each model call and each tool call is a step: written down (`checkpoint=True`), a run that was killed goes on with the same
     messages and repeats at most the call that was under way. Tools that the model calls together run together.
     """
+
+    kind: ClassVar[str] = "agent"
 
     role: str
     goal: str = ""
@@ -73,10 +74,6 @@ class Agent(Resumable):
         if (config := self.checkpoint_config) is not None and config.self_contained:
             dump_agent(self, "$", Shelf())  # what cannot be stored is refused here, not in mid-run
         return self
-
-    @property
-    def entity_type(self) -> str:
-        return "agent"
 
     @property
     def event_source(self) -> EventSource:
@@ -187,41 +184,21 @@ class Agent(Resumable):
     # -- taking it up again ----------------------------------------------------------------------------------------
 
     @classmethod
-    def from_checkpoint(cls, where: Where, *, checkpoint: CheckpointConfig | None = None, runtime: Any = None) -> Self:
-        """An agent in the middle of its work, as a checkpoint has it; its next `kickoff()` goes on there.
-
-        Its messages and finished calls are as recorded (`messages`). Its tools, model and answer's form are made again from
-        what this program has imported. Raises StorageError if there is no such checkpoint, or none of an agent.
-        """
-        return cls._recorded(where, checkpoint, runtime)
-
-    @classmethod
-    def fork(
-        cls, where: Where, *, branch: str = "", checkpoint: CheckpointConfig | None = None, runtime: Any = None
-    ) -> Self:
-        """An agent in the middle of its work, on a branch of its own: the recorded run stays as it is."""
-        agent = cls._recorded(where, checkpoint, runtime)
-        agent._starter.fork(branch, {})
-        return agent
-
-    @classmethod
-    def _recorded(cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any) -> Self:
-        config = checkpoint or CheckpointConfig()
-        restored, plan = Starter(runtime).find(config, where)
-        stored = definition_of(restored.info).entity
-        if "agent" not in stored:
-            raise StorageError(
-                f"run {restored.info.root_run_id} is not of an agent that can be made again; it is of "
-                f"{definition_of(restored.info).made_by}: make it, and kickoff(from_checkpoint={str(where)!r})"
-            )
+    def made_again(cls, stored: dict[str, Any], config: CheckpointConfig, runtime: Any) -> Self:
         shelf = Shelf.load(stored["shared"], config.secrets or from_environment)
         agent = load_agent(stored["agent"], cls, shelf, checkpoint=config, runtime=runtime)
         agent._form = load_class(stored["form"]) if stored["form"] else None
-        agent._starter.take_up(agent.role, config, restored, plan)
-        agent._starter.need(secrets_needed(agent.tools, restored.info.root_run_id, agent.role))
-        agent._latest = Kickoff(AgentFront(agent, agent.resolve_llm(), agent.work((), form=agent._form)), plan, None)
-        agent._latest.show(restored, agent._starter.runtime)
         return agent
+
+    @property
+    def title(self) -> str:
+        return self.role
+
+    def all_tools(self) -> Sequence[BaseTool]:
+        return self.tools
+
+    def front(self) -> AgentFront:
+        return AgentFront(self, self.resolve_llm(), self.work((), form=self._form))
 
     @property
     def messages(self) -> list[Message]:

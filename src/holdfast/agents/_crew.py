@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -13,14 +13,12 @@ from holdfast.agents._agent import Agent
 from holdfast.agents._crew_front import CrewFront
 from holdfast.agents._plan import crew_graph
 from holdfast.agents._resumable import Resumable
-from holdfast.agents._secrets import secrets_needed
 from holdfast.agents._stored_crew import load_crew
 from holdfast.agents._task import Task, TaskCallback
-from holdfast.checkpoints import CheckpointConfig, Where, definition_of
-from holdfast.errors import StorageError, UsageError
+from holdfast.checkpoints import CheckpointConfig, Where
+from holdfast.errors import UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.graph import Graph, to_mermaid
-from holdfast.kickoff import Kickoff, Starter
 from holdfast.models import Model, RequestLimits
 from holdfast.tools import BaseTool
 
@@ -46,6 +44,8 @@ class Crew(Resumable):
     Each task is a step and each agent's work a run inside the crew's. Written down (`checkpoint=True`), a crew that was killed
     goes on: tasks that are done are not done again, and an agent in mid-thought repeats at most one call.
     """
+
+    kind: ClassVar[str] = "crew"
 
     name: str = "crew"
     agents: list[Agent] = Field(default_factory=list)
@@ -78,12 +78,8 @@ class Crew(Resumable):
             raise UsageError(f"nobody does task {missing[0]!r}: Task(agent=…), or Crew(process=Process.hierarchical)")
         self.graph()
         if (config := self.checkpoint_config) is not None:  # what cannot be stored is refused here, not in mid-run
-            CrewFront(self).stored(config)
+            self.front().stored(config)
         return self
-
-    @property
-    def entity_type(self) -> str:
-        return "crew"
 
     @property
     def event_source(self) -> EventSource:
@@ -137,7 +133,7 @@ class Crew(Resumable):
         are not done again. With `stream=True` it returns a `RunStream` at once. If the run has to wait for a person or a key, the
         result is a `Pending`. Raises what failed a task, and as `Flow.kickoff` does.
         """
-        return self.start(CrewFront(self), self._given(inputs), from_checkpoint, stream)
+        return self.start(self.front(), self._given(inputs), from_checkpoint, stream)
 
     async def akickoff(
         self,
@@ -147,7 +143,7 @@ class Crew(Resumable):
         stream: bool | None = None,
     ) -> Any:
         """`kickoff` for coroutines."""
-        return await self.astart(CrewFront(self), self._given(inputs), from_checkpoint, stream)
+        return await self.astart(self.front(), self._given(inputs), from_checkpoint, stream)
 
     kickoff_async = akickoff
 
@@ -188,36 +184,12 @@ class Crew(Resumable):
     # -- taking it up again ----------------------------------------------------------------------------------------
 
     @classmethod
-    def from_checkpoint(cls, where: Where, *, checkpoint: CheckpointConfig | None = None, runtime: Any = None) -> Self:
-        """A crew as it stood at a checkpoint: the id of one, the id of a run, or a file. Its next `kickoff()` goes on there.
+    def made_again(cls, stored: dict[str, Any], config: CheckpointConfig, runtime: Any) -> Self:
+        return load_crew(stored, cls, checkpoint=config, runtime=runtime)
 
-        Its agents, tasks, tools and models are made again from what this program has imported; `task.agent is crew.agents[i]`
-        as before. Raises StorageError if there is no such checkpoint, or none of a crew.
-        """
-        return cls._recorded(where, checkpoint, runtime)
+    @property
+    def title(self) -> str:
+        return self.name
 
-    @classmethod
-    def fork(
-        cls, where: Where, *, branch: str = "", checkpoint: CheckpointConfig | None = None, runtime: Any = None
-    ) -> Self:
-        """A crew as it stood at a checkpoint, on a branch of its own: the recorded run stays as it is."""
-        crew = cls._recorded(where, checkpoint, runtime)
-        crew._starter.fork(branch, {})
-        return crew
-
-    @classmethod
-    def _recorded(cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any) -> Self:
-        config = checkpoint or CheckpointConfig()
-        restored, plan = Starter(runtime).find(config, where)
-        stored = definition_of(restored.info).entity
-        if "crew" not in stored:
-            raise StorageError(
-                f"run {restored.info.root_run_id} is not of a crew that can be made again; it is of "
-                f"{definition_of(restored.info).made_by}: make it, and kickoff(from_checkpoint={str(where)!r})"
-            )
-        crew = load_crew(stored, cls, checkpoint=config, runtime=runtime)
-        crew._starter.take_up(crew.name, config, restored, plan)
-        crew._starter.need(secrets_needed(crew.all_tools(), restored.info.root_run_id, crew.name))
-        crew._latest = Kickoff(CrewFront(crew), plan, None)
-        crew._latest.show(restored, crew._starter.runtime)
-        return crew
+    def front(self) -> CrewFront:
+        return CrewFront(self)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from holdfast.checkpoints import CheckpointConfig, Where
+from holdfast.agents._secrets import secrets_needed
+from holdfast.checkpoints import CheckpointConfig, Where, definition_of
+from holdfast.errors import StorageError
 from holdfast.ids import new_id
 from holdfast.kickoff import Budget, Front, Kickoff, Starter, checkpoint_config
 from holdfast.ports import HumanRequest, Usage
 from holdfast.runs import Run
+from holdfast.tools import BaseTool
 
 
 class Resumable(BaseModel):
@@ -19,6 +23,9 @@ class Resumable(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, extra="forbid", protected_namespaces=()
     )
+
+    kind: ClassVar[str]
+    """what it is, as stored and told"""
 
     id: str = Field(default_factory=new_id)
     checkpoint: CheckpointConfig | bool | None = None
@@ -73,6 +80,64 @@ class Resumable(BaseModel):
     @property
     def entity_id(self) -> str:
         return self.id
+
+    @property
+    def entity_type(self) -> str:
+        return self.kind
+
+    # -- taking it up again ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_checkpoint(cls, where: Where, *, checkpoint: CheckpointConfig | None = None, runtime: Any = None) -> Self:
+        """One as it stood at a checkpoint: the id of one, the id of a run, or a file. Its next `kickoff()` goes on there.
+
+        What was said and done is as recorded. Its agents, tasks, tools, models and forms of answers are made again from what this
+        program has imported, and are as much the same objects as they were. Raises StorageError if there is no such checkpoint, or
+        none of its kind.
+        """
+        config = checkpoint or CheckpointConfig()
+        restored, plan = Starter(runtime).find(config, where)
+        stored, run_id = definition_of(restored.info), restored.info.root_run_id
+        if cls.kind not in stored.entity:
+            raise StorageError(
+                f"run {run_id} is not of a {cls.kind} that can be made again; it is of {stored.made_by}: make it, and "
+                f"kickoff(from_checkpoint={str(where)!r})"
+            )
+        made = cls.made_again(stored.entity, config, runtime)
+        made._starter.take_up(made.title, config, restored, plan)
+        made._starter.need(secrets_needed(made.all_tools(), run_id, made.title))
+        made._latest = Kickoff(made.front(), plan, None)
+        made._latest.show(restored, made._starter.runtime)
+        return made
+
+    @classmethod
+    def fork(
+        cls, where: Where, *, branch: str = "", checkpoint: CheckpointConfig | None = None, runtime: Any = None
+    ) -> Self:
+        """One as it stood at a checkpoint, on a branch of its own: the recorded run stays as it is."""
+        made = cls.from_checkpoint(where, checkpoint=checkpoint, runtime=runtime)
+        made._starter.fork(branch, {})
+        return made
+
+    @classmethod
+    def made_again(cls, stored: dict[str, Any], config: CheckpointConfig, runtime: Any) -> Self:
+        """One like that which was stored."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """What people know it by."""
+        raise NotImplementedError
+
+    def all_tools(self) -> Sequence[BaseTool]:
+        """Every tool that it may use."""
+        raise NotImplementedError
+
+    def front(self) -> Front:
+        """What a kickoff of it is driven by."""
+        raise NotImplementedError
+
+    # -- kickoffs --------------------------------------------------------------------------------------------------
 
     def start(self, front: Front, inputs: Any, from_checkpoint: Where | None, stream: bool | None) -> Any:
         return self._starter.start(front, inputs, from_checkpoint, streamed=self._streams(stream))

@@ -23,6 +23,7 @@ from holdfast.cli import (
     _new,
     _resources,
     _run,
+    _schedules,
     _serve,
     _token,
     _worker,
@@ -56,6 +57,7 @@ app.command("archive")(_ask.archive)
 app.command("delete")(_ask.delete)
 app.command("worker", epilog=_worker.EPILOG)(_worker.worker)
 app.command("serve", epilog=_serve.EPILOG)(_serve.serve)
+app.add_typer(_schedules.app, name="schedule")
 app.add_typer(_token.app, name="token")
 app.command("doctor")(_doctor.doctor)
 app.add_typer(_cache.app, name="cache")

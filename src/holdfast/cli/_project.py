@@ -14,11 +14,12 @@ from holdfast.cli._stores import make_store
 from holdfast.clock import SystemClock
 from holdfast.errors import ConfigurationError
 from holdfast.home import FOLDER, find_home, make_home
-from holdfast.service import JobService, LogFolder, WorkerOptions, ensure_worker, read_settings
-from holdfast.stores import SqliteJobs, SqliteStore
+from holdfast.service import JobService, LogFolder, WorkerOptions, ensure_worker, is_served, read_settings
+from holdfast.stores import SqliteJobs, SqliteSchedules, SqliteStore
 
 if TYPE_CHECKING:
     from holdfast.ports import Job, JobRunner
+    from holdfast.schedules import ScheduleService, Ticker
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class Project:
     def __init__(self, home: Path, store: SqliteStore) -> None:
         self.home, self.store = home, store
         self.jobs = SqliteJobs.beside(store)
+        self.schedules = SqliteSchedules.beside(store)
         self.clock = SystemClock()
         self.service = JobService(self.jobs, by=_user())
         self.logs = LogFolder(home / "logs")
@@ -56,6 +58,18 @@ class Project:
 
         return JobEngine(self.runtime, home=self.home)
 
+    @cached_property
+    def timetable(self) -> ScheduleService:
+        from holdfast.schedules import ScheduleService
+
+        return ScheduleService(self.schedules, self.folder, by=_user())
+
+    def ticker(self, changed: Callable[[], None]) -> Ticker:
+        """What fires schedules. `changed` is called when a job was queued."""
+        from holdfast.schedules import Ticker
+
+        return Ticker(self.schedules, self.folder, keeper=lambda: self.runner.keeper, changed=changed)  # type: ignore[attr-defined]
+
     def settings(self) -> WorkerOptions:
         return read_settings(self.home)
 
@@ -66,6 +80,9 @@ class Project:
     async def serve(self) -> bool:
         """See that somebody serves the queue. True if a worker was started for it."""
         return await ensure_worker(self.jobs, self.table, self.clock, self.home, self.store.path)
+
+    async def is_served(self) -> bool:
+        return await is_served(self.jobs, self.table, self.clock)
 
     async def aclose(self) -> None:
         if "runner" in self.__dict__:

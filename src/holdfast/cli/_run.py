@@ -111,7 +111,7 @@ class Wanted:
             definition=define(loaded, project.folder),
             inputs=resolved.values,
             name=self.name,
-            labels=_pairs(self.labels),
+            labels=pairs(self.labels),
             priority=self.priority,
             uses=_uses(loaded),
             needs=tuple(needs),
@@ -127,7 +127,7 @@ def _uses(flow: FlowFile) -> tuple[str, ...]:
     return tuple(use for use in uses_of(flow) if use != f"flow:{flow.name}")
 
 
-def _pairs(texts: list[str]) -> dict[str, str]:
+def pairs(texts: list[str]) -> dict[str, str]:
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +74,8 @@ def serve(
             worker = Worker(project.jobs, project.runner, project.table, options=options, logs=project.logs)
         if traces:
             trace_runs(project.runtime.event_bus)
-        await _serve(project, binding, settings, worker)
+        async with project.ticker(worker.wake).ticking() if worker is not None else nullcontext():
+            await _serve(project, binding, settings, worker)
 
     in_project(store, work, make=True)
 
@@ -98,7 +100,7 @@ def app_of(project: Project, settings: Settings, worker: Worker | None, ledger: 
 
     queue = Queue(
         jobs=project.jobs, runner=project.runner, logs=project.logs,
-        wake=worker.wake if worker is not None else lambda: None,
+        wake=worker.wake if worker is not None else lambda: None, schedules=project.schedules,
     )  # fmt: skip
     return create_app(
         project.runtime,

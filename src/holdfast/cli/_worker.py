@@ -43,7 +43,8 @@ def worker(
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, serving.stop)
         typer.echo(f"worker {serving.id} serves {project.store.path}", err=True)
-        return await serving.serve()
+        async with project.ticker(serving.wake).ticking():
+            return await serving.serve()
 
     if not in_project(store, work, make=True):
         typer.echo("another worker serves the queue", err=True)

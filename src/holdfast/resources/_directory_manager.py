@@ -101,6 +101,9 @@ def _unlock(path: Path) -> None:
 
 def _allow(folder: str) -> None:
     with suppress(OSError):  # a link, or not ours: removing it tells
+        if not hasattr(os, "O_PATH"):  # macOS, which can change the mode of a link itself
+            os.chmod(folder, 0o700, follow_symlinks=False)
+            return
         handle = os.open(folder, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY)
         try:
             os.chmod(f"/proc/self/fd/{handle}", 0o700)

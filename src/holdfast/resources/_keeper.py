@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -24,23 +23,12 @@ from holdfast.ports import ProcessTable
 from holdfast.resources._bubblewrap import enclose
 from holdfast.resources._kept import Command, KeptProcess, Stdio
 from holdfast.resources._loops import surely
-from holdfast.resources._platform import check_platform
+from holdfast.resources._means import Means, find_means
 from holdfast.resources._sandbox import Sandbox
 from holdfast.resources._table import SystemProcessTable
 
 log = get_logger("resources")
 
-PROGRAM = """# holdfast-keeper
-import os, sys
-folder = sys.argv[1]
-for name, path in (("holdfast", os.path.dirname(folder)), ("holdfast.resources", folder)):
-    package = sys.modules[name] = type(sys)(name)
-    package.__path__ = [path]
-from holdfast.resources._zygote import main
-main(*map(int, sys.argv[2:]))
-"""
-"""Imports the keepers' program, without all that its packages would bring. A file would be compiled anew each time: a megabyte."""
-FOLDER = str(Path(__file__).parent)
 CLOSE_SECONDS = 5.0
 
 
@@ -52,11 +40,11 @@ def new_tag() -> int:
 class Keeper:
     """Starts process trees under keepers of their own. One for a process is enough; close it when done.
 
-    Linux only: raises PlatformError elsewhere, or where /proc is missing.
+    On Linux it raises PlatformError where /proc is missing; elsewhere it does what can be done, which is less.
     """
 
     def __init__(self, table: ProcessTable | None = None) -> None:
-        check_platform()
+        self._means = find_means()
         self.table: ProcessTable = table or SystemProcessTable()
         self._closed = False
         self._begin_process()
@@ -79,9 +67,11 @@ class Keeper:
             raise UsageError("a command needs at least the name of a program")
         tag = tag or new_tag()
         self._running()  # refused before there is anything to clean up
+        if command.sandbox is not None:
+            self._means.check_sandboxes()
         spec = await _spec(command, tag)
         try:
-            ends = _Ends.make(command)
+            ends = _Ends.make(command, self._means)
         except OSError as error:
             raise SpawnError(
                 f"cannot start {command.argv[0]}: {error.strerror}; raise the limit of open files"
@@ -101,7 +91,7 @@ class Keeper:
 
     async def _order(self, command: Command, spec: bytes, ends: _Ends) -> None:
         """Have the zygote fork a stub; start one if there is none or it was killed."""
-        handles = [ends.their_channel.fileno(), _memory_file(spec), *ends.theirs]
+        handles = [ends.their_channel.fileno(), self._means.hold(spec), *ends.theirs]
         try:
             for _ in range(2):
                 zygote = self._running()
@@ -119,7 +109,7 @@ class Keeper:
             if self._closed:
                 raise ManagerClosedError("this Keeper was closed and starts nothing more; make another one")
             if self._zygote is None:
-                self._zygote = _Zygote()
+                self._zygote = _Zygote(self._means)
             return self._zygote
 
     def _drop(self, zygote: _Zygote) -> None:
@@ -162,24 +152,11 @@ class Keeper:
 class _Zygote:
     """The running program and our end of its control socket."""
 
-    def __init__(self) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(self, means: Means) -> None:
+        self._control, theirs = means.control_pair()
         self._control.setblocking(False)
-        owner = os.pidfd_open(os.getpid())
-        try:
-            command = [sys.executable, "-I", "-S", "-c", PROGRAM, FOLDER, str(theirs.fileno()), str(owner)]
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), owner),
-                start_new_session=True,
-                cwd="/",
-            )
-        finally:
-            os.close(owner)
-            theirs.close()
+        with theirs:
+            self._process = means.launch(theirs)
         self.pid = self._process.pid
 
     async def order(self, handles: list[int]) -> bool:
@@ -211,8 +188,8 @@ class _Ends(Struct):
     theirs: list[int]
 
     @classmethod
-    def make(cls, command: Command) -> _Ends:
-        channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def make(cls, command: Command, means: Means) -> _Ends:
+        channel, their_channel = means.channel_pair()
         channel.setblocking(False)
         ours: list[int] = []
         theirs: list[int] = []
@@ -283,15 +260,6 @@ def _encode(
             "most": most,
         }
     )
-
-
-def _memory_file(data: bytes) -> int:
-    """What to run may be longer than a socket takes at once."""
-    handle = os.memfd_create("holdfast-spec")
-    with os.fdopen(handle, "wb", closefd=False) as file:
-        file.write(data)
-    os.lseek(handle, 0, os.SEEK_SET)
-    return handle
 
 
 async def _writable(sock: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""The process table of Linux, read from /proc and acted on through pidfds."""
+"""The process table: that of Linux is read from /proc and acted on through pidfds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from holdfast.errors import PlatformError
-from holdfast.ports import Place, ProcessIdentity, ProcessUse
+from holdfast.ports import Place, ProcessIdentity, ProcessTable, ProcessUse
 from holdfast.resources._cgroup import holds
+from holdfast.resources._platform import is_portable
+from holdfast.resources._portable_table import PortableProcessTable
 
 PROC = Path("/proc")
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -23,6 +25,28 @@ _PIDFS = (6, 9)
 
 class SystemProcessTable:
     """The `ProcessTable` of this machine."""
+
+    def __init__(self) -> None:
+        self._system: ProcessTable = PortableProcessTable() if is_portable() else LinuxProcessTable()
+
+    def place(self) -> Place:
+        return self._system.place()
+
+    def identify(self, pid: int) -> ProcessIdentity | None:
+        return self._system.identify(pid)
+
+    def carriers(self, tag: int) -> list[int]:
+        return self._system.carriers(tag)
+
+    def kill_carrier(self, pid: int, tag: int) -> bool:
+        return self._system.kill_carrier(pid, tag)
+
+    def tree(self, pid: int) -> list[ProcessUse]:
+        return self._system.tree(pid)
+
+
+class LinuxProcessTable:
+    """By /proc and pidfds: no stranger is ever hit."""
 
     def place(self) -> Place:
         return _place()
@@ -71,10 +95,10 @@ class SystemProcessTable:
 
 
 def this_process() -> ProcessIdentity:
-    """Who we are. Raises PlatformError where /proc does not say."""
+    """Who we are. Raises PlatformError where the system does not say."""
     found = SystemProcessTable().identify(os.getpid())
     if found is None:
-        raise PlatformError("/proc does not show this process; mount it, or use no resources")
+        raise PlatformError("the system does not show this process: mount /proc, or use no resources")
     return found
 
 

@@ -1,6 +1,6 @@
 """The keepers' own program: one zygote per owner, which forks one stub per process tree. It never imports Holdfast as a whole.
 
-Started by `_keeper.PROGRAM` with two inherited file descriptors, the control socket and the owner's pidfd. A
+Started by `_means.PROGRAM` with two inherited file descriptors, the control socket and the owner's pidfd. A
 message on the control socket brings the other ends of a tree's channel and pipes, and a memory file with what to run.
 
 Forking takes longer than anything else here, so that is done ahead: a spare stub, with a leader that waits for the next order

@@ -10,8 +10,9 @@ from msgspec import Struct
 from holdfast.clock import Clock
 from holdfast.errors import ConfigurationError
 from holdfast.logs import get_logger
-from holdfast.ports import JobRunner, JobStore, JournalStore, Ledger
+from holdfast.ports import JobRunner, JobStore, JournalStore, Ledger, ScheduleStore
 from holdfast.runtime import Runtime
+from holdfast.schedules import ScheduleService
 from holdfast.server._feeds import Feeds
 from holdfast.server._metrics import Metrics
 from holdfast.server._problems import Refused
@@ -33,6 +34,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     logs: LogFolder
     wake: Callable[[], None] = lambda: None
     """tells the worker of this process, if there is one, that something was stored"""
+    schedules: ScheduleStore | None = None
 
 
 class Backend:
@@ -97,3 +99,18 @@ class Backend:
         """The jobs' service, in the name of whoever calls."""
         by = "" if who is None else f"token {who.name}"
         return JobService(self.queue.jobs, clock=self.clock, by=by, changed=self.queue.wake)
+
+    @property
+    def schedule_store(self) -> ScheduleStore:
+        """Raises Refused if this server has none."""
+        if self.queue.schedules is None:
+            raise Refused(404, "no_schedules", "this server has no schedules; `holdfast serve` in a project has")
+        return self.queue.schedules
+
+    def schedules(self, who: Identity | None) -> ScheduleService:
+        """The schedules' service, in the name of whoever calls. Raises Refused if this server has none."""
+        store = self.schedule_store
+        if self.project is None:
+            raise Refused(404, "no_project", "this server has no project, so it has no flows to schedule")
+        by = "" if who is None else f"token {who.name}"
+        return ScheduleService(store, self.project, clock=self.clock, by=by, changed=self.queue.wake)

@@ -42,7 +42,7 @@ Handler: TypeAlias = Callable[[Backend, Any], Awaitable[Any]]
 class Endpoint(Struct, frozen=True, kw_only=True):
     """A row of the route table."""
 
-    method: Literal["GET", "POST", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     role: Role | None
     """who may call it, at least; None for everybody"""

@@ -45,6 +45,7 @@ class Refused(Exception):
 
 _STATUSES: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.UnknownJobError, 404, "unknown_job"),
+    (errors.UnknownScheduleError, 404, "unknown_schedule"),
     (errors.FlowFileError, 422, "flow_file"),
     (errors.FlowInputError, 422, "flow_input"),
     (errors.GraphChangedError, 409, "graph_changed"),

@@ -12,7 +12,7 @@ def this_process(table: ProcessTable) -> ProcessIdentity:
     """Who this process is. Raises PlatformError where the system does not say."""
     found = table.identify(os.getpid())
     if found is None:
-        raise PlatformError("this system does not say who a process is; jobs need Linux")
+        raise PlatformError("this system does not say who a process is; mount /proc")
     return found
 
 

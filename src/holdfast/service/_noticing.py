@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 from holdfast.clock import Clock
-from holdfast.ports import JobStore
 
 POLL_SECONDS = 0.05
+
+
+class Stamped(Protocol):
+    """A store that says whether anything may have been written."""
+
+    async def stamp(self) -> int: ...
 
 
 class Noticing:
     """Tells one waiter that the store may hold something new."""
 
-    def __init__(self, jobs: JobStore, clock: Clock, poll_seconds: float = POLL_SECONDS) -> None:
-        self._jobs, self._clock, self._poll_seconds = jobs, clock, poll_seconds
+    def __init__(self, store: Stamped, clock: Clock, poll_seconds: float = POLL_SECONDS) -> None:
+        self._store, self._clock, self._poll_seconds = store, clock, poll_seconds
         self._woken = asyncio.Event()
         self._stamp: int | None = None
 
@@ -35,7 +41,7 @@ class Noticing:
                 break
             if self._stamp is not None:
                 await self._sleep(min(left, self._poll_seconds))
-            stamp = await self._jobs.stamp()
+            stamp = await self._store.stamp()
             if stamp != self._stamp:
                 self._stamp = stamp
                 break

@@ -2,6 +2,8 @@
 
 Where jobs and their queue are kept: `…Jobs`. These pass `JobStoreConformance`.
 
+Where schedules are kept, beside the jobs that they fire: `…Schedules`. These pass `ScheduleStoreConformance`.
+
 Where live resources are written down: `…Ledger`. These pass `LedgerConformance`.
 
 And where `@persist` flows keep their states: `…Persistence`. These pass `FlowPersistenceConformance`.
@@ -18,24 +20,28 @@ if TYPE_CHECKING:
     from holdfast.stores._memory import MemoryStore as MemoryStore
     from holdfast.stores._memory_jobs import MemoryJobs as MemoryJobs
     from holdfast.stores._memory_ledger import MemoryLedger as MemoryLedger
+    from holdfast.stores._memory_schedules import MemorySchedules as MemorySchedules
     from holdfast.stores._memory_states import MemoryPersistence as MemoryPersistence
     from holdfast.stores._postgres import PostgresStore as PostgresStore
     from holdfast.stores._postgres_ledger import PostgresLedger as PostgresLedger
     from holdfast.stores._sqlite import SqliteStore as SqliteStore
     from holdfast.stores._sqlite_jobs import SqliteJobs as SqliteJobs
     from holdfast.stores._sqlite_ledger import SqliteLedger as SqliteLedger
+    from holdfast.stores._sqlite_schedules import SqliteSchedules as SqliteSchedules
     from holdfast.stores._sqlite_states import SqlitePersistence as SqlitePersistence
 
 _WHERE = {
     "MemoryJobs": "_memory_jobs",
     "MemoryLedger": "_memory_ledger",
     "MemoryPersistence": "_memory_states",
+    "MemorySchedules": "_memory_schedules",
     "MemoryStore": "_memory",
     "PostgresLedger": "_postgres_ledger",
     "PostgresStore": "_postgres",
     "SqliteJobs": "_sqlite_jobs",
     "SqliteLedger": "_sqlite_ledger",
     "SqlitePersistence": "_sqlite_states",
+    "SqliteSchedules": "_sqlite_schedules",
     "SqliteStore": "_sqlite",
 }
 
@@ -43,12 +49,14 @@ __all__ = [
     "MemoryJobs",
     "MemoryLedger",
     "MemoryPersistence",
+    "MemorySchedules",
     "MemoryStore",
     "PostgresLedger",
     "PostgresStore",
     "SqliteJobs",
     "SqliteLedger",
     "SqlitePersistence",
+    "SqliteSchedules",
     "SqliteStore",
 ]
 

@@ -48,13 +48,16 @@ class MemoryJobs(Closing):
         with self._writing():
             if problem := self._problem(jobs):
                 raise UsageError(problem)
-            for job in jobs:
-                # as other stores give it back: in order, without repetitions
-                needs = tuple(sorted(set(job.needs)))
-                self._jobs[job.id] = replace(
-                    job, uses=rules.uses_of(rules.lane_of(job.uses)), needs=needs, updated_us=job.created_us
-                )
-                self._note(job.id, None, job.status, job.created_us, job.reason, by)
+            self._add(jobs, by)
+
+    def _add(self, jobs: Sequence[Job], by: str) -> None:
+        for job in jobs:
+            # as other stores give it back: in order, without repetitions
+            needs = tuple(sorted(set(job.needs)))
+            self._jobs[job.id] = replace(
+                job, uses=rules.uses_of(rules.lane_of(job.uses)), needs=needs, updated_us=job.created_us
+            )
+            self._note(job.id, None, job.status, job.created_us, job.reason, by)
 
     def _problem(self, jobs: Sequence[Job]) -> str:
         new = {job.id for job in jobs}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -62,7 +62,22 @@ async def _run(call: Call, command: Command) -> Ran:
 
 
 async def _until_end(call: Call, process: KeptProcess) -> Ran:
-    out, err = _Collector(call), _Log(call)
+    out, err = Collector(call.scope.engine.output_cap), _Log(call)
+    code = await read_to_end(process, out, err)
+    return Ran(code, out.text(), err.tail())
+
+
+class Sink(Protocol):
+    """Takes what a process writes."""
+
+    size: int
+    """how much it took"""
+
+    def feed(self, data: bytes) -> None: ...
+
+
+async def read_to_end(process: KeptProcess, out: Sink, err: Sink) -> int:
+    """Take what a process writes until its first process ends, and say how it ended. Raises what a sink raises."""
     poured = process.pour(out.feed, err.feed)
     exited = asyncio.ensure_future(process.wait())
     either: set[asyncio.Future[Any]] = {exited, poured}
@@ -72,13 +87,13 @@ async def _until_end(call: Call, process: KeptProcess) -> Ran:
             poured.result()  # raises if too much came out; else it has closed its pipes and goes on
             await asyncio.wait({exited})
         await _silence(poured, out, err)
-        return Ran(exited.result(), out.text(), err.tail())
+        return exited.result()
     finally:
         exited.cancel()
         poured.cancel()
 
 
-async def _silence(poured: asyncio.Future[None], out: _Collector, err: _Log) -> None:
+async def _silence(poured: asyncio.Future[None], out: Sink, err: Sink) -> None:
     """Read what the first process wrote; whoever it left behind may hold the pipes open for ever."""
     while not poured.done():
         before = out.size + err.size
@@ -88,11 +103,11 @@ async def _silence(poured: asyncio.Future[None], out: _Collector, err: _Log) -> 
     poured.result()
 
 
-class _Collector:
+class Collector:
     """Standard output, as far as it may go."""
 
-    def __init__(self, call: Call) -> None:
-        self._cap = call.scope.engine.output_cap
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
         self._parts: list[bytes] = []
         self.size = 0
 
