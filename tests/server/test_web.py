@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
 import subprocess
@@ -28,6 +29,11 @@ async def test_the_page_and_all_it_needs_come_from_here(site: Site) -> None:
     assert re.findall(r"<script(?![^>]* src=)", page.text) == []
     for path in ("/assets/", "/assets/../index.html", "/assets/%2e%2e/index.html", "/assets/none.js"):
         assert (await client.get(path)).status_code == 404
+
+
+def test_the_page_is_small_enough_for_a_slow_line() -> None:
+    sent = sum(len(gzip.compress(path.read_bytes())) for path in STATIC.rglob("*") if path.is_file())
+    assert sent <= 120_000
 
 
 @pytest.mark.skipif(

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts";
 import type { DrawnFlow } from "../types";
 import { plural } from "../words";
@@ -10,6 +10,7 @@ const EDGE = 24;
 const FIRST_ITEMS = 12;
 const MORE_ITEMS = 48;
 const SMALLEST = 0.15;
+const READABLE = 0.75;
 const LARGEST = 2;
 
 interface GraphProps {
@@ -27,7 +28,8 @@ export function Graph(props: GraphProps) {
   const [zoom, setZoom] = useState(1);
   const [focus, setFocus] = useState("");
   const view = useRef<HTMLDivElement>(null);
-  const wasFitted = useRef(false);
+  const drawn = useRef(0); // the zoom that is drawn; 0 before anything is
+  const middle = useRef<{ x: number; y: number }>();
   const state = props.state ?? NOTHING;
 
   const scene = useMemo(
@@ -47,13 +49,22 @@ export function Graph(props: GraphProps) {
     const whole = Math.min(1, (place.clientWidth - 2) / w, Math.max(260, innerHeight * 0.62) / h);
     setZoom(Math.max(SMALLEST, whole));
   }
-  useEffect(() => {
-    if (wasFitted.current) return;
-    wasFitted.current = true;
+  useLayoutEffect(() => {
     const place = view.current!;
-    setZoom(Math.max(0.75, Math.min(1, (place.clientWidth - 2) / w))); // small enough to read, whole if that can be
-  }, [w, h]);
-  useEffect(() => keepInMiddle(view.current), [zoom, props.flow]);
+    const before = drawn.current;
+    drawn.current = zoom;
+    if (before === 0) {
+      setZoom(Math.max(READABLE, Math.min(1, (place.clientWidth - 2) / w))); // all of it, if that can be read
+      middle.current = startOf(scene.boxes);
+    }
+    // What is in the middle stays there.
+    const { x, y } = middle.current ?? {
+      x: (place.scrollLeft + place.clientWidth / 2) / before - EDGE,
+      y: (place.scrollTop + place.clientHeight / 2) / before - EDGE,
+    };
+    place.scrollTo((x + EDGE) * zoom - place.clientWidth / 2, (y + EDGE) * zoom - place.clientHeight / 2);
+    if (before !== 0) middle.current = undefined;
+  }, [zoom]);
   useEffect(() => {
     if (props.chosen) elementOf(view.current, props.chosen)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [props.chosen]);
@@ -216,8 +227,10 @@ function elementOf(place: HTMLElement | null, path: string): SVGElement | null {
   return place?.querySelector<SVGElement>(`[data-box="${CSS.escape(path)}"]`) ?? null;
 }
 
-function keepInMiddle(place: HTMLDivElement | null): void {
-  if (place !== null) place.scrollLeft = (place.scrollWidth - place.clientWidth) / 2;
+// Where to look first: at what is at work, waits or has failed, else at the beginning.
+function startOf(boxes: Box[]): { x: number; y: number } {
+  const box = boxes.find((one) => ["running", "waiting", "failed"].includes(one.status ?? "")) ?? boxes[0];
+  return box === undefined ? { x: 0, y: 0 } : { x: box.x + box.w / 2, y: box.y + Math.min(box.h, 60) / 2 };
 }
 
 // Drags what is seen, with a mouse; fingers scroll by themselves.
