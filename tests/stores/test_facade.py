@@ -17,7 +17,9 @@ def test_every_exported_name_is_there() -> None:
     ledgers = ["MemoryLedger", "PostgresLedger", "SqliteLedger"]
     jobs = ["MemoryJobs", "MemorySchedules", "SqliteJobs", "SqliteSchedules"]
     journals, states = ["MemoryStore", "PostgresStore", "SqliteStore"], ["MemoryPersistence", "SqlitePersistence"]
-    assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == sorted(journals + states + ledgers + jobs)
+    outboxes = ["MemoryOutbox", "SqliteOutbox"]
+    known = sorted(journals + states + ledgers + jobs + outboxes)
+    assert sorted(holdfast.stores.__all__) == dir(holdfast.stores) == known
     for name in holdfast.stores.__all__:
         assert getattr(holdfast.stores, name).__name__ == name
     with pytest.raises(AttributeError):

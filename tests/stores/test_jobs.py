@@ -109,6 +109,7 @@ def test_every_query_is_known_to_seek_or_allowed_to_walk() -> None:
         "strike",
         "key_and_status",
         "version_of",
+        "asks",
         "ready",
         "labels",
         "needs",

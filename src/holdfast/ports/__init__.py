@@ -40,6 +40,19 @@ from holdfast.ports._journal import (
     Session,
     Snapshot,
 )
+from holdfast.ports._outbox import (
+    HOOK,
+    HOOK_EVENTS,
+    HOOK_MEANINGS,
+    WEBHOOK,
+    Delivery,
+    DeliveryQuery,
+    DeliveryStatus,
+    HookEvent,
+    Outbox,
+    Subscription,
+    Subscriptions,
+)
 from holdfast.ports._persistence import FlowPersistence
 from holdfast.ports._resources import (
     HeldResource,
@@ -69,11 +82,15 @@ from holdfast.ports._schedules import (
 from holdfast.ports._usage import Usage
 
 __all__ = [
+    "HOOK",
+    "HOOK_EVENTS",
+    "HOOK_MEANINGS",
     "JOB_MEANINGS",
     "JOB_TERMINAL",
     "JOB_TRANSITIONS",
     "KEPT_TICKS",
     "SCHEDULE_LABEL",
+    "WEBHOOK",
     "Ask",
     "Batch",
     "BranchInfo",
@@ -83,10 +100,14 @@ __all__ = [
     "CheckpointInfo",
     "CheckpointProvider",
     "DefaultRuntime",
+    "Delivery",
+    "DeliveryQuery",
+    "DeliveryStatus",
     "Entity",
     "FlowPersistence",
     "HeldResource",
     "Holder",
+    "HookEvent",
     "HumanProvider",
     "HumanRequest",
     "Job",
@@ -107,6 +128,7 @@ __all__ = [
     "LedgerRow",
     "LogLine",
     "Mark",
+    "Outbox",
     "Overlap",
     "Owner",
     "Place",
@@ -125,6 +147,8 @@ __all__ = [
     "Snapshot",
     "Spec",
     "StepInfo",
+    "Subscription",
+    "Subscriptions",
     "SweepReport",
     "Tick",
     "TickOutcome",

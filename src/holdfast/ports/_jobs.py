@@ -68,6 +68,8 @@ class Job(Struct, frozen=True):
     started_us: int | None = None
     ended_us: int | None = None
     archived: bool = False
+    webhook: str = ""
+    """an address that is told what happens to it, beside the project's hooks; empty for none"""
 
 
 class JobMove(Struct, frozen=True):
@@ -194,7 +196,7 @@ class JobStore(Protocol):
         """Queue the waiting jobs whose time has come. Returns when the next one's comes; None if there is none."""
         ...
 
-    async def show(self, job_id: str, version: int, *, asks: Sequence[Ask]) -> bool:
+    async def show(self, job_id: str, version: int, *, asks: Sequence[Ask], now_us: int) -> bool:
         """Note what a running job's steps wait for. False if it is at that version no longer."""
         ...
 

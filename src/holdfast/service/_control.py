@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from holdfast.clock import Clock, SystemClock
 from holdfast.ports import Ask, Job, JobRequest, JobStore, LogLine
 from holdfast.service._logs import LogWriter
 
@@ -12,8 +13,9 @@ from holdfast.service._logs import LogWriter
 class Control:
     """Of one claimed job."""
 
-    def __init__(self, jobs: JobStore, job: Job, log: LogWriter | None) -> None:
+    def __init__(self, jobs: JobStore, job: Job, log: LogWriter | None, clock: Clock | None = None) -> None:
         self._jobs, self._job, self._log = jobs, job, log
+        self._clock: Clock = clock or SystemClock()
         self._requests: asyncio.Queue[JobRequest] = asyncio.Queue()
         self._delivered: set[str] = set()
 
@@ -36,7 +38,8 @@ class Control:
         await self._jobs.settle(request.id)
 
     async def show(self, asks: Sequence[Ask]) -> None:
-        await self._jobs.show(self._job.id, self._job.version, asks=asks)
+        now_us = self._clock.time_ns() // 1000
+        await self._jobs.show(self._job.id, self._job.version, asks=asks, now_us=now_us)
 
     def log(self, line: LogLine) -> None:
         if self._log is not None:

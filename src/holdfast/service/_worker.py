@@ -165,7 +165,7 @@ class Worker:
         claimed = await self._claim()
         for job in claimed:
             log = None if self._logs is None else self._logs.writer(job.id)
-            self._controls[job.id] = Control(self._jobs, job, log)
+            self._controls[job.id] = Control(self._jobs, job, log, self._clock)
         if self._controls:
             self._deliver(await self._jobs.requests(worker_id=self.id))
         for job in claimed:

@@ -4,6 +4,8 @@ Where jobs and their queue are kept: `…Jobs`. These pass `JobStoreConformance`
 
 Where schedules are kept, beside the jobs that they fire: `…Schedules`. These pass `ScheduleStoreConformance`.
 
+What is to be told of jobs: `…Outbox`. These pass `OutboxConformance`.
+
 Where live resources are written down: `…Ledger`. These pass `LedgerConformance`.
 
 And where `@persist` flows keep their states: `…Persistence`. These pass `FlowPersistenceConformance`.
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.stores._memory import MemoryStore as MemoryStore
     from holdfast.stores._memory_jobs import MemoryJobs as MemoryJobs
     from holdfast.stores._memory_ledger import MemoryLedger as MemoryLedger
+    from holdfast.stores._memory_outbox import MemoryOutbox as MemoryOutbox
     from holdfast.stores._memory_schedules import MemorySchedules as MemorySchedules
     from holdfast.stores._memory_states import MemoryPersistence as MemoryPersistence
     from holdfast.stores._postgres import PostgresStore as PostgresStore
@@ -27,12 +30,14 @@ if TYPE_CHECKING:
     from holdfast.stores._sqlite import SqliteStore as SqliteStore
     from holdfast.stores._sqlite_jobs import SqliteJobs as SqliteJobs
     from holdfast.stores._sqlite_ledger import SqliteLedger as SqliteLedger
+    from holdfast.stores._sqlite_outbox import SqliteOutbox as SqliteOutbox
     from holdfast.stores._sqlite_schedules import SqliteSchedules as SqliteSchedules
     from holdfast.stores._sqlite_states import SqlitePersistence as SqlitePersistence
 
 _WHERE = {
     "MemoryJobs": "_memory_jobs",
     "MemoryLedger": "_memory_ledger",
+    "MemoryOutbox": "_memory_outbox",
     "MemoryPersistence": "_memory_states",
     "MemorySchedules": "_memory_schedules",
     "MemoryStore": "_memory",
@@ -40,6 +45,7 @@ _WHERE = {
     "PostgresStore": "_postgres",
     "SqliteJobs": "_sqlite_jobs",
     "SqliteLedger": "_sqlite_ledger",
+    "SqliteOutbox": "_sqlite_outbox",
     "SqlitePersistence": "_sqlite_states",
     "SqliteSchedules": "_sqlite_schedules",
     "SqliteStore": "_sqlite",
@@ -48,6 +54,7 @@ _WHERE = {
 __all__ = [
     "MemoryJobs",
     "MemoryLedger",
+    "MemoryOutbox",
     "MemoryPersistence",
     "MemorySchedules",
     "MemoryStore",
@@ -55,6 +62,7 @@ __all__ = [
     "PostgresStore",
     "SqliteJobs",
     "SqliteLedger",
+    "SqliteOutbox",
     "SqlitePersistence",
     "SqliteSchedules",
     "SqliteStore",

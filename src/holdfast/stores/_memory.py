@@ -205,6 +205,12 @@ class MemoryStore(Closing):
                     break
             return found
 
+    def rows_now(self, root_run_id: str) -> list[Row]:
+        """What was written on the branch that a run took last; nothing of one that is not there."""
+        with self._lock:
+            journal = self._journals.get(root_run_id)
+            return [*[*journal.branches.values()][-1].rows.values()] if journal else []
+
     async def last_snapshot(
         self, root_run_id: str, *, branch: str = "main", upto: int | None = None
     ) -> Snapshot | None:
@@ -215,6 +221,9 @@ class MemoryStore(Closing):
             return journal.branches[base[0]].snapshots[base[1]] if base else None
 
     async def blob(self, digest: str) -> bytes:
+        return self.blob_now(digest)
+
+    def blob_now(self, digest: str) -> bytes:
         with self._lock:
             self._check_open()
             if digest not in self._blobs:

@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.ports import Ask, Caps, Job, JobChange, JobMove, JobQuery, JobRequest, JobStatus, WorkerInfo
+from holdfast.ports import (
+    Ask,
+    Caps,
+    Job,
+    JobChange,
+    JobMove,
+    JobQuery,
+    JobRequest,
+    JobStatus,
+    Subscriptions,
+    WorkerInfo,
+)
 from holdfast.stores import _job_rules as rules
 from holdfast.stores._closing import Closing
+from holdfast.stores._outbox_rules import Telling, nobody
 from holdfast.stores._rules import store_closed
 
 
 class MemoryJobs(Closing):
-    """Jobs that end with this process: for tests, and for queues that need not outlive it."""
+    """Jobs that end with this process: for tests, and for queues that need not outlive it.
 
-    def __init__(self) -> None:
+    `hooks` says who is to be told of what happens to them, by a `MemoryOutbox`.
+    """
+
+    def __init__(self, *, hooks: Callable[[], Subscriptions] = nobody) -> None:
+        self.telling = Telling(hooks)
+        self.listeners: list[Callable[[Job | None, Job, int], None]] = []
+        """Called inside each change with the job before, if there was one, the job after, and the time."""
         self._lock = threading.RLock()
         self._jobs: dict[str, Job] = {}
         self._changes: list[JobChange] = []
@@ -27,6 +45,9 @@ class MemoryJobs(Closing):
         self._workers: dict[str, WorkerInfo] = {}
         self._last_change = self._stamp = 0
         self._closed = False
+
+    def job_now(self, job_id: str) -> Job | None:
+        return self._jobs.get(job_id)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -37,6 +58,7 @@ class MemoryJobs(Closing):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
+        self.telling.prepare()
         with self._alone():
             self._stamp += 1
             yield
@@ -58,6 +80,7 @@ class MemoryJobs(Closing):
                 job, uses=rules.uses_of(rules.lane_of(job.uses)), needs=needs, updated_us=job.created_us
             )
             self._note(job.id, None, job.status, job.created_us, job.reason, by)
+            self._tell(None, job.id, job.created_us)
 
     def _problem(self, jobs: Sequence[Job]) -> str:
         new = {job.id for job in jobs}
@@ -104,9 +127,14 @@ class MemoryJobs(Closing):
             asks=() if ends else asks,
         )
         self._note(job.id, move.source, move.target, move.now_us, move.reason, move.by or worker)
+        self._tell(job, job.id, move.now_us)
         if ends:
             self._follow_end(move)
         return True
+
+    def _tell(self, before: Job | None, job_id: str, at_us: int) -> None:
+        for listener in self.listeners:
+            listener(before, self._jobs[job_id], at_us)
 
     def _note(self, job_id: str, source: JobStatus | None, target: JobStatus, at_us: int, reason: str, by: str) -> None:
         self._last_change += 1
@@ -170,12 +198,13 @@ class MemoryJobs(Closing):
     def _sleepers(self) -> list[Job]:
         return [job for job in self._jobs.values() if job.status is JobStatus.WAITING and job.wake_us is not None]
 
-    async def show(self, job_id: str, version: int, *, asks: Sequence[Ask]) -> bool:
+    async def show(self, job_id: str, version: int, *, asks: Sequence[Ask], now_us: int) -> bool:
         with self._writing():
             job = self._jobs.get(job_id)
             if job is None or (job.status, job.version) != (JobStatus.RUNNING, version):
                 return False
             self._jobs[job_id] = replace(job, asks=tuple(asks))
+            self._tell(job, job_id, now_us)
             return True
 
     async def archive(self, job_id: str, *, archived: bool, now_us: int) -> bool:

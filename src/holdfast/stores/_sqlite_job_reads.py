@@ -40,7 +40,7 @@ def jobs(connection: Connection, query: JobQuery) -> list[Job]:
 
 def _job(connection: Connection, row: tuple[Any, ...]) -> Job:
     (key, job_id, flow, status, created_us, definition, inputs, name, priority, lane, version, reason, outputs, asks, wake_us,
-     worker, runs, updated_us, started_us, ended_us, archived) = row  # fmt: skip
+     worker, runs, updated_us, started_us, ended_us, archived, webhook) = row  # fmt: skip
     return Job(
         id=job_id,
         flow=flow,
@@ -64,6 +64,7 @@ def _job(connection: Connection, row: tuple[Any, ...]) -> Job:
         started_us=started_us,
         ended_us=ended_us,
         archived=bool(archived),
+        webhook=webhook,
     )
 
 
@@ -73,6 +74,10 @@ def _bytes(value: bytes | str) -> bytes:
 
 def decode_asks(data: bytes | str) -> tuple[Ask, ...]:
     return msgspec.json.decode(data, type=tuple[Ask, ...])
+
+
+def asks(connection: Connection, key: int) -> tuple[Ask, ...]:
+    return decode_asks(connection.execute(SQL["asks"], (key,)).fetchone()[0])
 
 
 def has_ready(connection: Connection) -> bool:

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from holdfast.ports import Ask, Caps, Job, JobMove, JobRequest, JobStatus, WorkerInfo
 from holdfast.stores import _job_rules as rules
 from holdfast.stores import _sqlite_job_reads as reads
+from holdfast.stores import _sqlite_outbox_writes as outbox
+from holdfast.stores._outbox_rules import Telling
 from holdfast.stores._sqlite_job_reads import SQL
 
 _REQUESTABLE = (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
-def add(connection: Connection, jobs: Sequence[Job], by: str) -> str:
+def add(connection: Connection, telling: Telling, jobs: Sequence[Job], by: str) -> str:
     """Returns what is wrong, having changed nothing; empty when all is well."""
     if problem := _problem(connection, jobs):
         return problem
@@ -26,6 +28,7 @@ def add(connection: Connection, jobs: Sequence[Job], by: str) -> str:
         values = {
             "id": job.id, "backwards": job.id[::-1], "flow": job.flow, "name": job.name, "status": job.status,
             "reason": job.reason, "priority": job.priority, "lane": rules.lane_of(job.uses), "created_us": job.created_us,
+            "webhook": job.webhook,
         }  # fmt: skip
         key = connection.execute(SQL["add_job"], values).lastrowid
         assert key is not None
@@ -35,6 +38,7 @@ def add(connection: Connection, jobs: Sequence[Job], by: str) -> str:
         connection.execute(SQL["add_change"], (key, None, job.status, job.created_us, job.reason, by))
     for job in jobs:
         _add_needs(connection, keys, job)
+        outbox.tell_of_new(connection, telling, job)
     return ""
 
 
@@ -65,11 +69,11 @@ def _add_needs(connection: Connection, keys: dict[str, int], job: Job) -> None:
 # -- changes of status ---------------------------------------------------------------------------------------------
 
 
-def advance(connection: Connection, moves: Sequence[JobMove]) -> list[Job | None]:
-    return [reads.job(connection, move.job_id) if _move(connection, move) else None for move in moves]
+def advance(connection: Connection, telling: Telling, moves: Sequence[JobMove]) -> list[Job | None]:
+    return [reads.job(connection, move.job_id) if _move(connection, telling, move) else None for move in moves]
 
 
-def _move(connection: Connection, move: JobMove, worker: str = "") -> bool:
+def _move(connection: Connection, telling: Telling, move: JobMove, worker: str = "") -> bool:
     """Change one status, and what follows from it. Every change of a status comes through here."""
     if rules.puts_down(move) and connection.execute(SQL["requests_of_job"], (move.job_id,)).fetchall():
         move = replace(move, target=JobStatus.QUEUED, reason=rules.ASKED, wake_us=None)
@@ -84,21 +88,25 @@ def _move(connection: Connection, move: JobMove, worker: str = "") -> bool:
     changed = connection.execute(SQL["move"], values).fetchall()  # all: an open cursor would keep the commit waiting
     if not changed:
         return False
-    ((key,),) = changed
+    ((key, webhook),) = changed
     by = move.by or worker
     connection.execute(SQL["add_change"], (key, move.source, move.target, move.now_us, move.reason, by))
+    hears = telling.hears(webhook)
+    asked = reads.asks(connection, key) if hears else ()
     if move.outputs is not None:
         connection.execute(SQL["set_outputs"], (move.outputs, key))
     if move.asks is not None or move.target.is_terminal:
         connection.execute(SQL["set_asks"], (msgspec.json.encode(move.asks or ()), key))
     if to_queue:
         connection.execute(SQL["recount_needs"], (key,))
+    if hears:
+        outbox.tell_of_move(connection, telling, move, asked)
     if move.target.is_terminal:
-        _follow_end(connection, key, move)
+        _follow_end(connection, telling, key, move)
     return True
 
 
-def _follow_end(connection: Connection, key: int, move: JobMove) -> None:
+def _follow_end(connection: Connection, telling: Telling, key: int, move: JobMove) -> None:
     connection.execute(SQL["delete_requests"], (key,))
     if move.target is JobStatus.COMPLETED:
         connection.execute(SQL["meet_need"], (key,))
@@ -106,10 +114,10 @@ def _follow_end(connection: Connection, key: int, move: JobMove) -> None:
     reason = rules.following(move.job_id, move.target)
     for job_id, status, version in connection.execute(SQL["dependents"], (key,)).fetchall():
         source = JobStatus(status)
-        _move(connection, JobMove(job_id, source, JobStatus.FAILED, version, move.now_us, reason, move.by))
+        _move(connection, telling, JobMove(job_id, source, JobStatus.FAILED, version, move.now_us, reason, move.by))
 
 
-def claim(connection: Connection, worker_id: str, caps: Caps, now_us: int, limit: int) -> list[Job]:
+def claim(connection: Connection, telling: Telling, worker_id: str, caps: Caps, now_us: int, limit: int) -> list[Job]:
     if not connection.execute(SQL["is_registered"], (worker_id,)).fetchone():
         return []
     ready = [
@@ -120,19 +128,21 @@ def claim(connection: Connection, worker_id: str, caps: Caps, now_us: int, limit
     running = dict(connection.execute(SQL["running_lanes"]).fetchall())
     claimed: list[Job] = []
     for one in rules.choose(ready, running, caps, limit):
-        _move(connection, _claiming(one.job_id, one.version, now_us), worker_id)
+        _move(connection, telling, _claiming(one.job_id, one.version, now_us), worker_id)
         claimed += filter(None, [reads.job(connection, one.job_id)])
     return claimed
 
 
-def claim_job(connection: Connection, job_id: str, worker_id: str, caps: Caps, now_us: int) -> Job | None:
+def claim_job(
+    connection: Connection, telling: Telling, job_id: str, worker_id: str, caps: Caps, now_us: int
+) -> Job | None:
     if not connection.execute(SQL["is_registered"], (worker_id,)).fetchone():
         return None
     ready = connection.execute(SQL["ready"], (job_id,)).fetchone()
     running = dict(connection.execute(SQL["running_lanes"]).fetchall())
     if ready is None or not rules.has_room(ready[0], running, caps):
         return None
-    _move(connection, _claiming(job_id, ready[1], now_us), worker_id)
+    _move(connection, telling, _claiming(job_id, ready[1], now_us), worker_id)
     return reads.job(connection, job_id)
 
 
@@ -140,20 +150,26 @@ def _claiming(job_id: str, version: int, now_us: int) -> JobMove:
     return JobMove(job_id, JobStatus.QUEUED, JobStatus.RUNNING, version, now_us, rules.CLAIMED)
 
 
-def wake(connection: Connection, now_us: int) -> int | None:
+def wake(connection: Connection, telling: Telling, now_us: int) -> int | None:
     for job_id, version in connection.execute(SQL["due"], (now_us,)).fetchall():
-        _move(connection, JobMove(job_id, JobStatus.WAITING, JobStatus.QUEUED, version, now_us, rules.WOKEN))
+        _move(connection, telling, JobMove(job_id, JobStatus.WAITING, JobStatus.QUEUED, version, now_us, rules.WOKEN))
     return reads.next_due(connection)
 
 
 # -- the rest ------------------------------------------------------------------------------------------------------
 
 
-def show(connection: Connection, job_id: str, version: int, asks: tuple[Ask, ...]) -> bool:
+def show(
+    connection: Connection, telling: Telling, job_id: str, version: int, asks: tuple[Ask, ...], now_us: int
+) -> bool:
     found = connection.execute(SQL["version_of"], (job_id,)).fetchone()
-    if found is None or found[1:] != (JobStatus.RUNNING, version):
+    if found is None or found[1:3] != (JobStatus.RUNNING, version):
         return False
-    connection.execute(SQL["set_asks"], (msgspec.json.encode(asks), found[0]))
+    key, _, _, webhook = found
+    asked = reads.asks(connection, key) if telling.hears(webhook) else asks
+    connection.execute(SQL["set_asks"], (msgspec.json.encode(asks), key))
+    if asked != asks:
+        outbox.tell_of_asks(connection, telling, job_id, asked, now_us)
     return True
 
 
@@ -170,14 +186,14 @@ def delete(connection: Connection, job_id: str) -> bool:
     return True
 
 
-def request(connection: Connection, request: JobRequest, move: JobMove | None) -> bool:
+def request(connection: Connection, telling: Telling, request: JobRequest, move: JobMove | None) -> bool:
     known = connection.execute(SQL["find_request"], (request.id,)).fetchone()
     if known:
         return bool(known == (request.data, request.kind))
     found = connection.execute(SQL["key_and_status"], (request.job_id,)).fetchone()
     if found is None:
         return False
-    fits = found[1] in _REQUESTABLE if move is None else _move(connection, move)
+    fits = found[1] in _REQUESTABLE if move is None else _move(connection, telling, move)
     if fits:
         values = (request.id, found[0], request.kind, request.at_us, request.data, request.by)
         connection.execute(SQL["add_request"], values)
@@ -205,9 +221,10 @@ def register_only(connection: Connection, worker: WorkerInfo) -> bool:
     return True
 
 
-def lose(connection: Connection, worker_id: str, reason: str, now_us: int) -> list[str]:
+def lose(connection: Connection, telling: Telling, worker_id: str, reason: str, now_us: int) -> list[str]:
     connection.execute(SQL["strike"], (worker_id,))
     held = connection.execute(SQL["held"], (worker_id,)).fetchall()
     for job_id, status, version in held:
-        _move(connection, JobMove(job_id, JobStatus(status), JobStatus.QUEUED, version, now_us, reason, worker_id))
+        move = JobMove(job_id, JobStatus(status), JobStatus.QUEUED, version, now_us, reason, worker_id)
+        _move(connection, telling, move)
     return [job_id for job_id, _, _ in held]

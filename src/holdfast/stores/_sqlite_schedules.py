@@ -18,12 +18,15 @@ from holdfast.stores import _job_rules as job_rules
 from holdfast.stores import _schedule_rules as rules
 from holdfast.stores import _sqlite_job_writes as job_writes
 from holdfast.stores._closing import Closing
+from holdfast.stores._outbox_rules import Telling
 from holdfast.stores._queries import load
 from holdfast.stores._sqlite import SqliteEngine, SqliteStore
 
 SQL = load("sqlite", "schedules.sql")
 JOB_SQL = load("sqlite", "jobs.sql")
 NEWEST = 2**62
+NOBODY = Telling()
+"""A job that a schedule fires is queued, which is told to nobody."""
 T = TypeVar("T")
 
 
@@ -141,7 +144,7 @@ def _record(connection: Connection, schedule: Schedule, ticks: Sequence[Tick], j
     key = found[0]
     fresh = [tick for tick in ticks if _add_tick(connection, key, tick)]
     new = [job for job in rules.jobs_of(fresh, jobs) if not _is_known(connection, job)]
-    problem = job_writes.add(connection, new, by)
+    problem = job_writes.add(connection, NOBODY, new, by)
     assert not problem, problem  # they need no other job, and none of them is there
     connection.execute(SQL["set_schedule"], _row(replace(schedule, version=schedule.version + 1)))
     connection.execute(SQL["prune_ticks"], {"schedule": key, "kept": KEPT_TICKS})

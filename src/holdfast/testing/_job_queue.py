@@ -143,7 +143,7 @@ class JobQueue(JobStoreCase):
             assert await store.advance([to(mine[0], S.COMPLETED)]) == [None]
             assert [job.id for job in await store.claim(other.id, ANY, now_us=6)] == [mine[0].id]
             assert await store.advance([to(mine[0], S.COMPLETED)]) == [None]  # it runs again, but in other hands
-            assert not await store.show(mine[0].id, mine[0].version, asks=[])
+            assert not await store.show(mine[0].id, mine[0].version, asks=[], now_us=3)
 
     async def test_a_workers_hold_is_renewed(self) -> None:
         async with self.opened() as store:

@@ -1,7 +1,8 @@
 -- name: add_job
 INSERT INTO job (id, backwards, flow, name, status, version, reason, priority, lane, open_needs, worker, runs,
-    wake_us, created_us, updated_us, archived)
-VALUES (:id, :backwards, :flow, :name, :status, 0, :reason, :priority, :lane, 0, '', 0, NULL, :created_us, :created_us, 0);
+    wake_us, created_us, updated_us, archived, webhook)
+VALUES (:id, :backwards, :flow, :name, :status, 0, :reason, :priority, :lane, 0, '', 0, NULL, :created_us, :created_us, 0,
+    :webhook);
 
 -- name: add_data
 INSERT INTO job_data (job, definition, inputs, outputs, asks) VALUES (?, ?, ?, NULL, '[]');
@@ -25,7 +26,7 @@ SET status = :target, version = version + 1, reason = :reason, worker = :worker,
     wake_us = :wake_us, updated_us = :now_us,
     started_us = CASE WHEN :worker <> '' THEN ifnull(started_us, :now_us) ELSE started_us END, ended_us = :ended_us
 WHERE id = :id AND status = :source AND version = :version
-RETURNING key;
+RETURNING key, webhook;
 
 -- name: set_outputs
 UPDATE job_data SET outputs = ? WHERE job = ?;
@@ -79,7 +80,10 @@ SELECT id, version FROM job WHERE status = 'waiting' AND wake_us IS NOT NULL AND
 SELECT min(wake_us) FROM job WHERE status = 'waiting' AND wake_us IS NOT NULL;
 
 -- name: version_of
-SELECT key, status, version FROM job WHERE id = ?;
+SELECT key, status, version, webhook FROM job WHERE id = ?;
+
+-- name: asks
+SELECT asks FROM job_data WHERE job = ?;
 
 -- name: held
 SELECT id, status, version FROM job WHERE worker = ? AND worker <> '' ORDER BY key;
@@ -110,12 +114,12 @@ DELETE FROM job_request WHERE job = ?;
 
 -- name: job
 SELECT job.key, id, flow, status, created_us, definition, inputs, name, priority, lane, version, reason, outputs, asks, wake_us,
-    worker, runs, updated_us, started_us, ended_us, archived
+    worker, runs, updated_us, started_us, ended_us, archived, webhook
 FROM job JOIN job_data ON job_data.job = job.key WHERE id = ?;
 
 -- name: jobs
 SELECT job.key, id, flow, status, created_us, '{}', inputs, name, priority, lane, version, reason, outputs, asks, wake_us,
-    worker, runs, updated_us, started_us, ended_us, archived
+    worker, runs, updated_us, started_us, ended_us, archived, webhook
 FROM job JOIN job_data ON job_data.job = job.key
 WHERE job.key < :before
     AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
