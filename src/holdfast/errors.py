@@ -64,6 +64,9 @@
     │   ├── AcpTimeoutError                 it did not answer, or did not stop, in time
     │   ├── AcpProtocolError                what it sent cannot be followed, or was too much
     │   └── AcpUnsupportedError             it does not offer what was asked of it
+    ├── DeliveryError                   a hook or webhook could not be told; it is tried again
+    │   └── DeliveryRefusedError            it will never be told: trying again is no use
+    ├── SignatureError                  a webhook that came in is not signed with the key, or is too old
     ├── ResourceError                   something a run holds could not be had, or not be given back
     │   ├── SpawnError                      a command could not be started; nothing of it is left
     │   │   └── SandboxError                    it could not be confined as asked, so it was not run
@@ -415,6 +418,18 @@ class AcpProtocolError(AcpError):
 
 class AcpUnsupportedError(AcpError):
     """The agent does not offer what was asked of it."""
+
+
+class DeliveryError(HoldfastError):
+    """A hook or webhook could not be told what happened; it is tried again later."""
+
+
+class DeliveryRefusedError(DeliveryError):
+    """A hook or webhook will never be told, so that trying again is no use: the receiver is gone, or may not be reached."""
+
+
+class SignatureError(HoldfastError):
+    """A webhook that came in is not signed with the key, was altered, or is too old; do not act on it."""
 
 
 class ResourceError(HoldfastError):

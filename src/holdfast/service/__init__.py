@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.service._service import JobService as JobService
     from holdfast.service._service import Submission as Submission
     from holdfast.service._service import is_settled as is_settled
+    from holdfast.service._settings import SETTINGS_FILE as SETTINGS_FILE
     from holdfast.service._settings import read_settings as read_settings
     from holdfast.service._settings import with_flags as with_flags
     from holdfast.service._worker import Worker as Worker
@@ -39,6 +40,7 @@ _WHERE = {
     "Noticing": "_noticing",
     "OPERATIONS": "_operations",
     "Operation": "_operations",
+    "SETTINGS_FILE": "_settings",
     "Submission": "_service",
     "UNBEGUN": "_operations",
     "Worker": "_worker",
@@ -57,6 +59,7 @@ _WHERE = {
 
 __all__ = [
     "OPERATIONS",
+    "SETTINGS_FILE",
     "UNBEGUN",
     "How",
     "JobService",

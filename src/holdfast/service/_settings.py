@@ -14,7 +14,7 @@ from holdfast.errors import ConfigurationError, UsageError
 from holdfast.ports import Caps
 from holdfast.service._worker import WorkerOptions
 
-FILE = "holdfast.toml"
+SETTINGS_FILE = "holdfast.toml"
 PLACES, TOTAL = "HOLDFAST_WORKER_PLACES", "HOLDFAST_CAPS_TOTAL"
 KINDS = ("flow", "executor", "agent")
 
@@ -22,12 +22,12 @@ KINDS = ("flow", "executor", "agent")
 def read_settings(home: Path, environ: Mapping[str, str] | None = None) -> WorkerOptions:
     """What the file in a project's home and the environment say. Raises ConfigurationError, naming the key, if that cannot be."""
     environ = os.environ if environ is None else environ
-    path = home / FILE
+    path = home / SETTINGS_FILE
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
-    _check_keys(path, told, "", ("worker", "caps", "agents"))
+    _check_keys(path, told, "", ("worker", "caps", "agents", "hooks", "webhooks"))
     worker, caps = _table(path, told, "worker"), _table(path, told, "caps")
     _check_keys(path, worker, "worker.", ("places",))
     _check_keys(path, caps, "caps.", ("total", *KINDS))
