@@ -29,7 +29,7 @@ def _asked(store: str | None, as_json: bool, typed: str, ask: Callable[[Project,
 
     async def work(project: Project) -> Job:
         job = await ask(project, await project.service.resolve(typed))
-        if job.status is JobStatus.QUEUED:
+        if job.status is JobStatus.QUEUED or project.jobs.has_told:
             await project.serve()
         return job
 

@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli._help import DryRunOption, JsonOption, StoreOption, examples
 from holdfast.cli._stores import open_store
-from holdfast.stores import SqliteStore
+from holdfast.stores import SqliteOutbox, SqliteStore
 
 if TYPE_CHECKING:
     from holdfast.checkpoints import Collected
@@ -33,17 +33,20 @@ def gc(
     """Delete runs and jobs that have ended and are over the bounds, with their journals, checkpoints and workspaces.
 
     Completed and cancelled ones go first, then failed ones, each the oldest first. A run that somebody holds, that is running,
-    waiting or paused, stays whatever its age.
+    waiting or paused, stays whatever its age. What hooks were told goes too, after a few days.
     """
     from holdfast.checkpoints import RetentionPolicy, collect, plan_collection
     from holdfast.cli._terminal import echo_json, parse_duration, parse_size
+    from holdfast.hooks import Rhythm, prune_outbox
 
     policy = RetentionPolicy(parse_duration(max_age), max_runs, parse_size(max_bytes))
     work = plan_collection if dry_run else collect
     with open_store(store) as opened:
         collected = asyncio.run(work(opened, policy, now_us=time.time_ns() // 1000))
-        if collected.removed and not dry_run and isinstance(opened, SqliteStore):
-            _forget_jobs(store, [one.id for one in collected.removed])
+        if not dry_run and isinstance(opened, SqliteStore):
+            asyncio.run(prune_outbox(SqliteOutbox.beside(opened), Rhythm(), now_us=time.time_ns() // 1000))
+            if collected.removed:
+                _forget_jobs(store, [one.id for one in collected.removed])
     if as_json:
         echo_json(_data(collected) | {"dry_run": dry_run})
     else:

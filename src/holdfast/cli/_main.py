@@ -19,6 +19,7 @@ from holdfast.cli import (
     _events,
     _flowfiles,
     _gc,
+    _hooks,
     _jobs,
     _new,
     _resources,
@@ -59,6 +60,7 @@ app.command("worker", epilog=_worker.EPILOG)(_worker.worker)
 app.command("serve", epilog=_serve.EPILOG)(_serve.serve)
 app.add_typer(_schedules.app, name="schedule")
 app.add_typer(_token.app, name="token")
+app.add_typer(_hooks.app, name="hooks")
 app.command("doctor")(_doctor.doctor)
 app.add_typer(_cache.app, name="cache")
 app.add_typer(_agents.app, name="agents")

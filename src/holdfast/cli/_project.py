@@ -14,11 +14,20 @@ from holdfast.cli._stores import make_store
 from holdfast.clock import SystemClock
 from holdfast.errors import ConfigurationError
 from holdfast.home import FOLDER, find_home, make_home
-from holdfast.service import JobService, LogFolder, WorkerOptions, ensure_worker, is_served, read_settings
-from holdfast.stores import SqliteJobs, SqliteSchedules, SqliteStore
+from holdfast.service import (
+    SETTINGS_FILE,
+    JobService,
+    LogFolder,
+    WorkerOptions,
+    ensure_worker,
+    is_served,
+    read_settings,
+)
+from holdfast.stores import SqliteJobs, SqliteOutbox, SqliteSchedules, SqliteStore
 
 if TYPE_CHECKING:
-    from holdfast.ports import Job, JobRunner
+    from holdfast.hooks import Deliverer, HookSettings, Sender
+    from holdfast.ports import Job, JobRunner, Subscriptions
     from holdfast.schedules import ScheduleService, Ticker
 
 T = TypeVar("T")
@@ -29,7 +38,7 @@ class Project:
 
     def __init__(self, home: Path, store: SqliteStore) -> None:
         self.home, self.store = home, store
-        self.jobs = SqliteJobs.beside(store)
+        self.jobs = SqliteJobs.beside(store, hooks=self._subscriptions)
         self.schedules = SqliteSchedules.beside(store)
         self.clock = SystemClock()
         self.service = JobService(self.jobs, by=_user())
@@ -69,6 +78,30 @@ class Project:
         from holdfast.schedules import Ticker
 
         return Ticker(self.schedules, self.folder, keeper=lambda: self.runner.keeper, changed=changed)  # type: ignore[attr-defined]
+
+    @cached_property
+    def hooks(self) -> HookSettings:
+        from holdfast.hooks import read_hooks
+
+        return read_hooks(self.home)
+
+    def _subscriptions(self) -> Subscriptions:
+        return self.hooks.subscriptions() if (self.home / SETTINGS_FILE).exists() else ()
+
+    @cached_property
+    def outbox(self) -> SqliteOutbox:
+        return SqliteOutbox.beside(self.store, hooks=self._subscriptions)
+
+    def sender(self) -> Sender:
+        from holdfast.hooks import Sender
+
+        return Sender(self.hooks, self.home, self.folder)
+
+    def deliverer(self) -> Deliverer:
+        """What tells hooks while it is open."""
+        from holdfast.hooks import Deliverer
+
+        return Deliverer(self.outbox, self.jobs, self.sender())
 
     def settings(self) -> WorkerOptions:
         return read_settings(self.home)

@@ -70,6 +70,9 @@ def run(
     after: Annotated[
         list[str] | None, typer.Option("--after", metavar="JOB", help="Run once this job completed.")
     ] = None,
+    webhook: Annotated[
+        str, typer.Option("--webhook", metavar="URL", help="An address to be told what happens to it.")
+    ] = "",
     store: StoreOption = None,
 ) -> None:
     """Run a flow as a job. It survives this process: `holdfast worker` goes on with it if this one is killed.
@@ -78,7 +81,7 @@ def run(
     """
     if wait + watched + detached > 1:
         raise UsageError("--wait, --watch and --async exclude one another; choose one")
-    wanted = Wanted(flow, inputs or [], name, labels or [], priority, after or [], needs_approval)
+    wanted = Wanted(flow, inputs or [], name, labels or [], priority, after or [], needs_approval, webhook)
     how = _leave if detached else _wait if wait else _watch
     raise typer.Exit(in_project(store, lambda project: how(project, wanted), make=True))
 
@@ -95,14 +98,20 @@ class Wanted:
         priority: int,
         after: list[str],
         approval: bool,
+        webhook: str = "",
     ) -> None:
         self.flow, self.inputs, self.name, self.labels = flow, inputs, name, labels
         self.priority, self.after, self.needs_approval = priority, after, approval
+        self.webhook = webhook
 
     async def submit(self, project: Project) -> Job:
         from holdfast.flowfiles import load_flow, parse_assignments, resolve_variables
         from holdfast.jobs import define
 
+        if self.webhook:
+            from holdfast.hooks import check_webhook
+
+            check_webhook(self.webhook, project.hooks)
         loaded = load_flow(self.flow)
         resolved = resolve_variables(loaded, parse_assignments(self.inputs))
         needs = [await project.service.resolve(typed) for typed in self.after]
@@ -116,6 +125,7 @@ class Wanted:
             uses=_uses(loaded),
             needs=tuple(needs),
             needs_approval=self.needs_approval,
+            webhook=self.webhook,
         )
         (job,) = await project.service.submit(submission)
         return job
@@ -142,7 +152,7 @@ def pairs(texts: list[str]) -> dict[str, str]:
 
 async def _leave(project: Project, wanted: Wanted) -> int:
     job = await wanted.submit(project)
-    if not wanted.needs_approval:
+    if not wanted.needs_approval or project.jobs.has_told:
         await project.serve()
     typer.echo(job.id)
     return 0
@@ -189,6 +199,8 @@ async def attend(project: Project, job: Job, options: WorkerOptions, see: See) -
         seen.cancel()
         await asyncio.wait({serving, seen})
     job = await project.service.get(job.id) if seen.cancelled() else seen.result()
+    if project.jobs.has_told:
+        await project.serve()  # who delivers what hooks are to be told
     return job, signals.exit_code or exit_code(job)
 
 

@@ -91,7 +91,8 @@ async def _serve(project: Project, binding: Binding, settings: Settings, worker:
     async with SqliteLedger(project.store.path) as ledger:
         serving = Serving(app_of(project, settings, worker, ledger), binding, worker)
         with stopping_on_signals(serving.stop):
-            await serving.serve(listening, started=lambda: _greet(shown, tokens, project))
+            async with project.deliverer():
+                await serving.serve(listening, started=lambda: _greet(shown, tokens, project))
 
 
 def app_of(project: Project, settings: Settings, worker: Worker | None, ledger: Ledger) -> App:
@@ -99,7 +100,7 @@ def app_of(project: Project, settings: Settings, worker: Worker | None, ledger: 
     from holdfast.server import Queue, create_app
 
     queue = Queue(
-        jobs=project.jobs, runner=project.runner, logs=project.logs,
+        jobs=project.jobs, runner=project.runner, logs=project.logs, outbox=project.outbox, hooks=project.hooks,
         wake=worker.wake if worker is not None else lambda: None, schedules=project.schedules,
     )  # fmt: skip
     return create_app(

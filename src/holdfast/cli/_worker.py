@@ -39,11 +39,14 @@ def worker(
     async def work(project: Project) -> bool:
         options = with_flags(project.settings(), places, caps or [])
         options = replace(options, idle_seconds=idle_seconds, alone=alone)
-        serving = Worker(project.jobs, project.runner, project.table, options=options, logs=project.logs)
+        deliverer = project.deliverer()
+        serving = Worker(
+            project.jobs, project.runner, project.table, options=options, logs=project.logs, lingers=deliverer.has_work
+        )
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, serving.stop)
         typer.echo(f"worker {serving.id} serves {project.store.path}", err=True)
-        async with project.ticker(serving.wake).ticking():
+        async with deliverer, project.ticker(serving.wake).ticking():
             return await serving.serve()
 
     if not in_project(store, work, make=True):

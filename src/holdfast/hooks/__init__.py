@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from holdfast.hooks._addresses import Address as Address
     from holdfast.hooks._addresses import Reach as Reach
     from holdfast.hooks._addresses import read_address as read_address
+    from holdfast.hooks._addresses import show_target as show_target
     from holdfast.hooks._deliverer import Deliverer as Deliverer
     from holdfast.hooks._deliverer import Rhythm as Rhythm
+    from holdfast.hooks._deliverer import prune_outbox as prune_outbox
     from holdfast.hooks._sending import Patience as Patience
     from holdfast.hooks._sending import Sender as Sender
     from holdfast.hooks._settings import Hook as Hook
     from holdfast.hooks._settings import HookSettings as HookSettings
+    from holdfast.hooks._settings import check_webhook as check_webhook
     from holdfast.hooks._settings import read_hooks as read_hooks
     from holdfast.hooks._signing import project_key as project_key
     from holdfast.hooks._signing import signed as signed
@@ -32,9 +35,12 @@ _WHERE = {
     "Reach": "_addresses",
     "Rhythm": "_deliverer",
     "Sender": "_sending",
+    "check_webhook": "_settings",
     "project_key": "_signing",
+    "prune_outbox": "_deliverer",
     "read_address": "_addresses",
     "read_hooks": "_settings",
+    "show_target": "_addresses",
     "signed": "_signing",
     "verify": "_signing",
 }
@@ -48,9 +54,12 @@ __all__ = [
     "Reach",
     "Rhythm",
     "Sender",
+    "check_webhook",
     "project_key",
+    "prune_outbox",
     "read_address",
     "read_hooks",
+    "show_target",
     "signed",
     "verify",
 ]

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 from msgspec import Struct
 
 from holdfast.errors import DeliveryError, DeliveryRefusedError, UsageError
+from holdfast.ports import WEBHOOK
 
 Ip: TypeAlias = IPv4Address | IPv6Address
 
@@ -73,6 +74,16 @@ def read_address(url: str) -> Address:
     )
 
 
+def show_target(target: str) -> str:
+    """A delivery's target without what may be a secret."""
+    if not target.startswith(WEBHOOK):
+        return target
+    try:
+        return WEBHOOK + read_address(target.removeprefix(WEBHOOK)).shown
+    except UsageError:
+        return WEBHOOK + "…"
+
+
 class Reach:
     """Where messages may go. `inside` names hosts and networks of our own that may be reached; None lets all of them."""
 
@@ -113,6 +124,15 @@ class Reach:
         if self._all or ip.is_global or host.lower() in self._hosts:
             return True
         return any(ip in network for network in self._networks)
+
+
+def is_place(host: str) -> bool:
+    """Whether a host is no name but an address already."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _real(ip: Ip) -> Ip:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import DeliveryError, DeliveryRefusedError, HoldfastError, StorageError
+from holdfast.hooks._addresses import show_target
 from holdfast.hooks._sending import Sender
 from holdfast.ids import IdFactory, new_id
 from holdfast.logs import get_logger
@@ -48,6 +49,12 @@ class Rhythm(Struct, frozen=True):
         """Seconds until the next try, up to a quarter longer by chance: those that failed together do not come back together."""
         doubled: float = self.first_seconds * 2 ** min(attempts - 1, 40)
         return min(doubled, self.longest_seconds) * (1 + 0.25 * chance)
+
+
+async def prune_outbox(outbox: Outbox, rhythm: Rhythm, *, now_us: int) -> int:
+    """Forget what was settled long enough ago. Returns how many."""
+    kept_us, dead_us = rhythm.kept_days * DAY_US, rhythm.dead_days * DAY_US
+    return await outbox.prune(delivered_before_us=now_us - kept_us, dead_before_us=now_us - dead_us)
 
 
 class Deliverer:
@@ -109,7 +116,7 @@ class Deliverer:
         """Begin what is due. Returns when to look again, if nothing happens before."""
         now, now_us = self._clock.monotonic(), self._now_us()
         if now >= self._next_prune:
-            await self._prune(now_us)
+            await prune_outbox(self._outbox, self._rhythm, now_us=now_us)
             self._next_prune = now + PRUNE_SECONDS
         if free := self._rhythm.places - len(self._under_way):
             until_us = now_us + int(self._rhythm.hold_seconds * 1e6)
@@ -119,10 +126,6 @@ class Deliverer:
         if due_us is None or len(self._under_way) >= self._rhythm.places:
             return self._next_prune
         return min(self._next_prune, now + max(due_us - now_us, 0) / 1e6)
-
-    async def _prune(self, now_us: int) -> None:
-        kept_us, dead_us = self._rhythm.kept_days * DAY_US, self._rhythm.dead_days * DAY_US
-        await self._outbox.prune(delivered_before_us=now_us - kept_us, dead_before_us=now_us - dead_us)
 
     def _begin(self, claimed: Delivery) -> None:
         task = asyncio.create_task(self._deliver(claimed), name=f"delivery {claimed.id}")
@@ -163,7 +166,7 @@ class Deliverer:
         if problem is None:
             await self._outbox.delivered(claimed, now_us=now_us)
         elif isinstance(problem, DeliveryRefusedError) or claimed.attempts >= self._rhythm.attempts:
-            log.warning("delivery %s to %s is given up: %s", claimed.id, _shown(claimed), problem)
+            log.warning("delivery %s to %s is given up: %s", claimed.id, show_target(claimed.target), problem)
             await self._outbox.give_up(claimed, error=str(problem), now_us=now_us)
         else:
             wait_us = int(self._rhythm.wait(claimed.attempts, self._chance()) * 1e6)
@@ -171,8 +174,3 @@ class Deliverer:
 
     def _now_us(self) -> int:
         return self._clock.time_ns() // 1000
-
-
-def _shown(delivery: Delivery) -> str:
-    """Who, without the address: that may be a secret."""
-    return delivery.target if delivery.target.startswith("hook:") else "the job's webhook"

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.errors import ConfigurationError, UsageError
-from holdfast.hooks._addresses import read_address
+from holdfast.hooks._addresses import Reach, is_place, read_address
 from holdfast.ports import HOOK, HookEvent, Subscription
 from holdfast.service import SETTINGS_FILE
 
@@ -65,6 +65,18 @@ def _convert(path: Path, key: str, value: Any, kind: Any) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{path}: {key}: {str(error).replace('`$.', f'`{key}.')}") from error
+
+
+def check_webhook(url: str, settings: HookSettings) -> None:
+    """Raise UsageError if a job cannot have this address: it is none, or names a place that webhooks may not reach.
+
+    What a name stands for is looked up when something is sent.
+    """
+    address = read_address(url)
+    if is_place(address.host) and not Reach(settings.allow).allows(address.host, address.host):
+        raise UsageError(
+            f"webhooks may not reach {address.host}; if it is meant, add it to `allow` of [webhooks] in holdfast.toml"
+        )
 
 
 def _problem(name: str, hook: Hook) -> str:

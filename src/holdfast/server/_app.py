@@ -15,7 +15,15 @@ from starlette.routing import Route
 
 from holdfast.ports import Ledger
 from holdfast.runtime import Runtime, default_runtime
-from holdfast.server import _pages, _routes_flows, _routes_jobs, _routes_runs, _routes_schedules, _routes_system
+from holdfast.server import (
+    _pages,
+    _routes_flows,
+    _routes_hooks,
+    _routes_jobs,
+    _routes_runs,
+    _routes_schedules,
+    _routes_system,
+)
 from holdfast.server._backend import Backend, Queue
 from holdfast.server._dispatch import Dispatcher
 from holdfast.server._endpoint import Endpoint
@@ -28,6 +36,7 @@ from holdfast.server._tokens import Tokens
 ENDPOINTS: tuple[Endpoint, ...] = (
     *_routes_jobs.ENDPOINTS,
     *_routes_flows.ENDPOINTS,
+    *_routes_hooks.ENDPOINTS,
     *_routes_runs.ENDPOINTS,
     *_routes_schedules.ENDPOINTS,
     *_routes_system.ENDPOINTS,

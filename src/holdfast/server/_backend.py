@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from holdfast.clock import Clock
 from holdfast.errors import ConfigurationError
+from holdfast.hooks import HookSettings
 from holdfast.logs import get_logger
-from holdfast.ports import JobRunner, JobStore, JournalStore, Ledger, ScheduleStore
+from holdfast.ports import JobRunner, JobStore, JournalStore, Ledger, Outbox, ScheduleStore
 from holdfast.runtime import Runtime
 from holdfast.schedules import ScheduleService
 from holdfast.server._feeds import Feeds
@@ -32,6 +33,9 @@ class Queue(Struct, frozen=True, kw_only=True):
     runner: JobRunner
     """tells of steps, and forgets; it need not be the one that runs jobs"""
     logs: LogFolder
+    outbox: Outbox | None = None
+    """what hooks are told; without one jobs have no webhooks"""
+    hooks: HookSettings = HookSettings()
     wake: Callable[[], None] = lambda: None
     """tells the worker of this process, if there is one, that something was stored"""
     schedules: ScheduleStore | None = None
@@ -80,6 +84,13 @@ class Backend:
         if self._queue is None:
             raise Refused(404, "no_queue", "this server has no queue of jobs: it shows the runs of its process only")
         return self._queue
+
+    @property
+    def outbox(self) -> Outbox:
+        """Raises Refused if this server has none."""
+        if self.queue.outbox is None:
+            raise Refused(404, "no_outbox", "this server has no outbox: nobody is told what happens to its jobs")
+        return self.queue.outbox
 
     def identify(self, offered: str, address: str) -> Identity:
         """Whose token this is. Raises Refused if it is nobody's; an address that offers many wrong ones has to wait."""

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from holdfast.hooks import check_webhook
 from holdfast.jobs import define, uses_of
 from holdfast.jobs._definition import read_definition
 from holdfast.ports import Job, JobQuery, JobStatus
@@ -71,6 +72,8 @@ class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
     priority: Annotated[int, Meta(ge=-1000000, le=1000000)] = 0
     needs: Annotated[list[Name], Meta(max_length=100)] = []
     needs_approval: bool = False
+    webhook: Annotated[str, Meta(max_length=2000)] = ""
+    """an address that is told, signed, what happens to it"""
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,6 +137,9 @@ async def list_jobs(backend: Backend, call: Call[JobsQuery, None]) -> JobPage:
 
 async def submit(backend: Backend, call: Call[Nothing, NewJob]) -> JobView:
     new = call.body
+    if new.webhook:
+        _ = backend.outbox  # refused where nobody would be told
+        check_webhook(new.webhook, backend.queue.hooks)
     flow, inputs = await asyncio.to_thread(load_for_job, backend.project, new.flow, new.inputs)
     submission = Submission(
         flow.name,
@@ -145,6 +151,7 @@ async def submit(backend: Backend, call: Call[Nothing, NewJob]) -> JobView:
         tuple(use for use in uses_of(flow) if use != f"flow:{flow.name}"),
         tuple(new.needs),
         new.needs_approval,
+        new.webhook,
     )
     (job,) = await backend.service(call.who).submit(submission)
     return job_view(job)

@@ -32,6 +32,8 @@ class Submission(Struct, frozen=True):
     """what caps go by, beside `flow:NAME`, which it always uses: `executor:NAME`, `agent:NAME`"""
     needs: tuple[str, ...] = ()
     needs_approval: bool = False
+    webhook: str = ""
+    """an address that is told what happens to it"""
 
 
 class JobService:
@@ -76,6 +78,7 @@ class JobService:
             uses=(f"flow:{what.flow}", *what.uses),
             needs=what.needs,
             reason="submitted",
+            webhook=what.webhook,
         )
 
     # -- asking ----------------------------------------------------------------------------------------------------

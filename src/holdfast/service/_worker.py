@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from msgspec import Struct
 
@@ -55,7 +55,8 @@ class WorkerOptions(Struct, frozen=True):
 class Worker:
     """Serves the queue of a store with a runner: `await serve()`; `stop()` makes it leave, and so does cancelling `serve()`.
 
-    Leaving is a departure: running jobs are put down and go back to the queue, to be taken up where they were.
+    Leaving is a departure: running jobs are put down and go back to the queue, to be taken up where they were. `lingers` is asked
+    before it leaves because it is idle: whether this process has something else to do.
     """
 
     def __init__(
@@ -66,11 +67,13 @@ class Worker:
         *,
         options: WorkerOptions | None = None,
         logs: LogFolder | None = None,
+        lingers: Callable[[], Awaitable[bool]] | None = None,
         clock: Clock | None = None,
         ids: IdFactory = new_id,
     ) -> None:
         self._jobs, self._runner, self._table, self._logs = jobs, runner, table, logs
         self._options = options or WorkerOptions()
+        self._lingers = lingers
         self._clock: Clock = clock or SystemClock()
         self._ids = ids
         self._noticing = Noticing(jobs, self._clock)
@@ -204,7 +207,7 @@ class Worker:
     async def _consider_leaving(self, due_us: int | None) -> None:
         """Leave when there was nothing to do for long enough. Whoever submits in this moment is not left alone."""
         patience = self._options.idle_seconds
-        if patience is None or self._tasks or due_us is not None or await self._is_queue_filled():
+        if patience is None or self._tasks or due_us is not None or await self._is_needed():
             self._idle_since = None
             return
         now = self._clock.monotonic()
@@ -217,6 +220,9 @@ class Worker:
             self._idle_since = None
         else:
             self._stopping = True
+
+    async def _is_needed(self) -> bool:
+        return await self._is_queue_filled() or (self._lingers is not None and await self._lingers())
 
     async def _is_queue_filled(self) -> bool:
         return JobStatus.QUEUED in await self._jobs.count()
