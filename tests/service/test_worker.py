@@ -317,6 +317,23 @@ async def test_an_idle_worker_leaves_and_one_that_is_needed_stays(
     assert await jobs.workers() == []
 
 
+async def test_an_idle_worker_stays_while_its_process_has_something_else_to_do(
+    jobs: JobStore, runner: SmallRunner
+) -> None:
+    asked: list[bool] = []
+
+    async def lingers() -> bool:
+        asked.append(len(asked) < 3)
+        worker.wake()
+        return asked[-1]
+
+    options = WorkerOptions(idle_seconds=0.0)
+    worker = Worker(jobs, runner, SystemProcessTable(), options=options, lingers=lingers)
+    async with asyncio.timeout(20):
+        assert await worker.serve()
+    assert asked == [True, True, True, False]
+
+
 class SubmitsLate(MemoryJobs):
     """A job comes at the worst moment: the worker has looked, and is about to say that it leaves."""
 

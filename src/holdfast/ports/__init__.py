@@ -43,7 +43,6 @@ from holdfast.ports._journal import (
 from holdfast.ports._outbox import (
     HOOK,
     HOOK_EVENTS,
-    HOOK_MEANINGS,
     WEBHOOK,
     Delivery,
     DeliveryQuery,
@@ -84,7 +83,6 @@ from holdfast.ports._usage import Usage
 __all__ = [
     "HOOK",
     "HOOK_EVENTS",
-    "HOOK_MEANINGS",
     "JOB_MEANINGS",
     "JOB_TERMINAL",
     "JOB_TRANSITIONS",

@@ -8,17 +8,9 @@ from typing import Literal, Protocol, get_args
 from msgspec import Struct
 
 HookEvent = Literal["approval_needed", "waiting", "paused", "step_completed", "completed", "failed", "cancelled"]
+"""What is told of: that a job needs approval, needs something new from outside, starts no more steps; that a step of its own
+flow gave its result; and how it ended."""
 HOOK_EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
-
-HOOK_MEANINGS: dict[HookEvent, str] = {
-    "approval_needed": "A job was submitted that may not run before someone approves it.",
-    "waiting": "A job needs something from outside that it did not need before: an answer, a secret.",
-    "paused": "A job starts no more steps until someone resumes it; a rule that escalates does this.",
-    "step_completed": "A step of the job's own flow gave its result; steps of flows inside it are not told of.",
-    "completed": "A job settled with a result.",
-    "failed": "A job ended without its result; the reason says why.",
-    "cancelled": "A job was told to end.",
-}
 
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 HOOK, WEBHOOK = "hook:", "webhook:"
