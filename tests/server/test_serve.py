@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -100,6 +101,19 @@ def test_the_way_in_is_shown_once_and_kept_by_its_hash_alone(project: Path, star
     with client_of(first, token) as client:
         assert client.get("/api/v1/me").json() == {"name": "first", "role": "admin"}
     assert first.end(signal.SIGTERM) == (0, "")
+
+
+def test_a_server_delivers_what_hooks_are_told_also_without_a_worker(project: Path, start: Any) -> None:
+    os.mkfifo(project / "told")
+    toml = '[hooks.one]\non = ["cancelled"]\ncommand = ["sh", "-c", "cat > told"]\n'
+    (project / ".holdfast" / "holdfast.toml").write_text(toml)
+    server = start("--port", "0", "--no-worker")
+    with client_of(server, server.link.partition("#token=")[2]) as client:
+        job_id = client.post("/api/v1/jobs", json={"flow": "slow"}).json()["id"]
+        client.post(f"/api/v1/jobs/{job_id}/cancel", json={})
+        told = json.loads((project / "told").read_text())  # waits for the hook to write
+    assert (told["event"], told["job"]["id"]) == ("cancelled", job_id)
+    assert server.end(signal.SIGTERM) == (0, "")
 
 
 def test_a_killed_server_is_started_again_and_its_client_goes_on_from_its_last_id(project: Path, start: Any) -> None:

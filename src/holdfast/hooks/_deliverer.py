@@ -11,7 +11,7 @@ from typing import Self
 from msgspec import Struct
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import DeliveryError, DeliveryRefusedError, HoldfastError, StorageError
+from holdfast.errors import DeliveryError, DeliveryRefusedError, StorageError
 from holdfast.hooks._addresses import show_target
 from holdfast.hooks._sending import Sender
 from holdfast.ids import IdFactory, new_id
@@ -103,8 +103,11 @@ class Deliverer:
             while True:
                 try:
                     await self._noticing.changed(await self._round())
-                except HoldfastError as error:
+                except StorageError as error:
                     log.warning("the outbox cannot be used now, trying again: %s", error)
+                    await self._clock.sleep(AWAY_SECONDS)
+                except Exception:  # whatever it is, it must not end all telling
+                    log.exception("the outbox cannot be emptied, trying again")
                     await self._clock.sleep(AWAY_SECONDS)
         finally:
             for task in self._under_way:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import ConfigurationError, DeliveryError, DeliveryRefusedError, UsageError
-from holdfast.hooks._addresses import Reach, read_address
+from holdfast.hooks._addresses import Address, Reach, read_address
 from holdfast.hooks._command import run_hook
 from holdfast.hooks._post import post
 from holdfast.hooks._settings import Hook, HookSettings
@@ -70,9 +71,16 @@ class Sender:
         except UsageError as error:
             raise DeliveryRefusedError(str(error)) from error
         secret = self._secret(secret_env)
-        places = await reach.places(address)
+        places = await self._places(reach, address)
         headers = signed(secret, delivery_id, body, now=self._clock.time_ns() / 1e9)
         await post(address, places, headers, body, seconds=self._patience.post)
+
+    async def _places(self, reach: Reach, address: Address) -> list[str]:
+        try:
+            async with asyncio.timeout(self._patience.post):
+                return await reach.places(address)
+        except TimeoutError as error:
+            raise DeliveryError(f"{address.host} was not found within {self._patience.post:g} s") from error
 
     def _secret(self, variable: str) -> str:
         try:
