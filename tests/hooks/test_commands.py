@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 
@@ -22,6 +23,20 @@ QUICK = Patience(post=5, command=1.0)
 def _nobody_is_left() -> Iterator[None]:
     with process_audit():
         yield
+
+
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    child = os.fork()
+    if child == 0:
+        time.sleep(1000)
+    with open("pid", "w") as file:
+        file.write(str(child))
+    os._exit(0)
+os.wait()
+"""
 
 
 def command(*argv: str, on: str = '"completed"') -> str:
@@ -78,11 +93,12 @@ async def test_a_command_that_fails_hangs_or_floods_is_ended_and_tried_again(
 
 
 async def test_what_a_command_leaves_behind_is_ended_with_it(make_post: Make) -> None:
-    daemon = "import os,time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0: time.sleep(1000)\n os._exit(0)"
-    post = make_post(python(daemon))
+    post = make_post(python(DAEMON))
     await post.ended()
     async with post.deliverer():
         await post.settled()
+        with pytest.raises(ProcessLookupError):
+            os.kill(int((post.folder / "pid").read_text()), 0)
 
 
 async def test_leaving_ends_a_command_that_is_at_work(make_post: Make) -> None:

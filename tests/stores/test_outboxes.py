@@ -103,6 +103,14 @@ async def test_a_store_says_whether_it_has_told_anybody(tmp_path: Path) -> None:
         assert jobs.has_told
 
 
+async def test_of_jobs_that_ended_no_journal_is_followed_any_more(tmp_path: Path) -> None:
+    async with SqliteJobs(tmp_path / "holdfast.db", hooks=lambda: [EVERYTHING]) as jobs:
+        going, ended = await running(jobs), await running(jobs)
+        await moved(jobs, ended, JobStatus.COMPLETED)
+        followed = await jobs._engine.read(lambda db: db.execute("SELECT job_id FROM step_tail").fetchall())
+    assert followed == [(going.id,)]
+
+
 # -- what it costs -------------------------------------------------------------------------------------------------
 
 LISTING = {"deliveries", "begin_tail"}

@@ -81,12 +81,17 @@ class OutboxTelling(OutboxCase):
             ]
 
     async def test_a_jobs_own_address_is_told_of_all_but_steps(self) -> None:
-        async with self.opened() as office:
+        async with self.opened(subscribed("step_completed")) as office:
             job = await added(office.jobs, webhook=URL, status=S.AWAITING_APPROVAL)
             assert job.webhook == URL
             await moved(office.jobs, job, S.CANCELLED)
             assert [one.target for one in await written(office.outbox)] == [f"webhook:{URL}"] * 2
             assert await events(office.outbox) == ["approval_needed", "cancelled"]
+            other = await running(office.jobs, webhook=URL)
+            session = await begin_journal(office.journals, other)
+            await append(office.journals, session, [completed("first", 1, other.id)])
+            await claimed(office.outbox)
+            assert [one.target for one in await written(office.outbox, other)] == ["hook:one"]
 
     async def test_a_question_is_told_once_whether_other_steps_still_work_or_not(self) -> None:
         async with self.opened(EVERYTHING) as office:
