@@ -116,10 +116,12 @@ def test_a_worker_and_a_server_of_one_project_fire_each_due_time_once(cli: Cli) 
     workers = [
         subprocess.Popen(
             [*COMMAND, *command], cwd=cli.folder, env=Project(cli.folder).environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for command in (["worker"], ["serve", "--port", "0"])
     ]  # fmt: skip
+    assert "serves" in workers[0].stderr.readline()  # type: ignore[union-attr]  # both hear signals from then on
+    assert "serving on" in workers[1].stdout.readline()  # type: ignore[union-attr]
     with closing(sqlite3.connect(cli.database)) as database:
         poll(lambda: database.execute("SELECT count(*) FROM job WHERE status = 'completed'").fetchone()[0] >= 3)
     for worker in workers:
