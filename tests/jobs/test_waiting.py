@@ -10,7 +10,7 @@ import pytest
 from tests.jobs import work
 from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, rule, script, step, template
 
-from holdfast.flowfiles import External, Poll
+from holdfast.flowfiles import External, Limits, Poll, SubFlow
 from holdfast.ports import Ask, Job, JobOutcome, JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -194,3 +194,38 @@ async def test_a_cancelled_job_that_waits_ends(bench: Bench) -> None:
     control.ask("cancel", reason="changed my mind")
     outcome = await bench.engine.run(job, control)
     assert (outcome.status, outcome.reason) == (JobStatus.CANCELLED, "changed my mind")
+
+
+@pytest.mark.parametrize("work", [External(), Poll(check_command="true", interval_seconds=30)], ids=["external", "poll"])
+async def test_the_minutes_of_a_step_that_waits_are_limited_too(tmp_path: Path, work: Any) -> None:
+    bench = Bench(tmp_path, still=True)
+    seen = rule("abandon", "error_category == 'limit'", name="seen")
+    job = job_of(flow(step("wait", work, limits=Limits(max_duration_minutes=1), exits=(seen,))))
+    assert (await bench.engine.run(job, Control())).status is JobStatus.WAITING
+    bench.clock.advance(61)
+    outcome = await bench.engine.run(job, Control())
+    assert "rule seen" in outcome.reason
+    assert "limit of 1 minutes" in (await bench.engine.steps(job))[0].reason
+    await bench.aclose()
+
+
+async def test_a_check_that_hangs_is_ended_and_tried_again_until_the_time_is_up(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    job = job_of(flow(step("wait", Poll(check_command="sleep 1000", interval_seconds=0.1), timeout_seconds=0.4)))
+    outcome = await bench.engine.run(job, Control())
+    assert "was not done in 0.4 s" in outcome.reason
+    await bench.aclose()
+
+
+async def test_the_time_of_a_flow_inside_a_step_goes_on_while_that_waits_for_someone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, still=True)
+    inner = flow(step("ask", External(), outputs=(out("n"),)), name="inner")
+    late = rule("abandon", "error_category == 'timeout'", name="late")
+    job = job_of(flow(step("s", SubFlow(flow=inner), timeout_seconds=60, exits=(late,))))
+    outcome = await bench.engine.run(job, Control())
+    assert (outcome.status, outcome.wake_us) == (JobStatus.WAITING, bench.now_us + 60_000_000)
+    bench.clock.advance(50)
+    assert (await bench.engine.run(job, Control())).wake_us == outcome.wake_us
+    bench.clock.advance(11)
+    assert "rule late" in (await bench.engine.run(job, Control())).reason
+    await bench.aclose()

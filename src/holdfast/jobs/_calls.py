@@ -44,8 +44,10 @@ class Call(Struct, frozen=True, eq=False):
 
     @property
     def deadline_us(self) -> int | None:
-        """When the time of a step that waits is up: its `timeout`, from when it began to wait."""
-        seconds = self.step.timeout_seconds
+        """When its time is up: its `timeout` or the minutes of its `limits` from when it began to wait, or from now."""
+        minutes = self.step.limits.max_duration_minutes
+        bounds = (self.step.timeout_seconds, None if minutes is None else minutes * 60)
+        seconds = min((bound for bound in bounds if bound is not None), default=None)
         return None if seconds is None else (self.execution.since_us or self.now_us) + round(seconds * 1e6)
 
     @property

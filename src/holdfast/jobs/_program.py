@@ -31,6 +31,7 @@ from holdfast.jobs._fields import check_fields
 from holdfast.jobs._functions import find_function
 from holdfast.jobs._meter import JobMeter
 from holdfast.jobs._scope import Scope, masked
+from holdfast.jobs._time import bounded
 from holdfast.runs import Run
 
 
@@ -100,7 +101,7 @@ class JobProgram:
         key = _cache.key_of(call) if step.cache is not None else ""
         if key and (known := await self.scope.engine.cache.get(key, call.now_us)) is not None:
             return self._checked(step, known)
-        outputs = self._checked(step, await within(call, _seconds(step), work(call)))
+        outputs = self._checked(step, await bounded(call, work(call)))
         if key and step.cache is not None:
             ttl = step.cache.ttl_seconds
             await self.scope.engine.cache.put(key, outputs, call.now_us, None if ttl is None else round(ttl * 1e6))
@@ -193,46 +194,10 @@ def _told(verdict: Verdict | None) -> dict[str, Any]:
 _PLAIN = Verdict("advance")
 
 
-def _seconds(step: StepSpec) -> float | None:
-    """How long a step may take at one go. The time-out of a step that waits is how long it waits, which it sees to itself."""
-    if step.kind in ("external", "poll"):
-        return None
-    minutes = step.limits.max_duration_minutes
-    bounds = [seconds for seconds in (step.timeout_seconds, minutes * 60 if minutes is not None else None) if seconds]
-    return min(bounds) if bounds else None
-
-
-async def within(call: Call, seconds: float | None, work: Any) -> Any:
-    """The result of `work`, cancelled and awaited when its time is up: a failure of category `timeout`, or `limit`."""
-    if seconds is None:
-        return await work
-    task = asyncio.ensure_future(work)
-    timer = asyncio.ensure_future(call.clock.sleep(seconds))
-    try:
-        await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        is_limit = call.step.timeout_seconds is None or seconds < call.step.timeout_seconds
-        what = f"its limit of {seconds / 60:g} minutes is reached" if is_limit else f"it took longer than {seconds:g} s"
-        raise JobStepError(f"step {call.step.name}: {what}", category="limit" if is_limit else "timeout")
-    finally:
-        timer.cancel()
-        await _stopped(task)
-
-
-async def _stopped(task: asyncio.Future[Any]) -> None:
-    """Cancel a task and wait for it, so that nothing of it goes on; its outcome counts no more."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()
-
-
 def _direct(step: StepSpec, scope: Scope) -> Callable[..., Any] | None:
     """A plain function that nothing bounds in time: it needs no task of its own."""
-    bounded = step.retry or step.timeout_seconds or step.cache or step.fallback or step.limits.max_duration_minutes
-    if step.kind != "python" or bounded or step.resources or isinstance(step.executor, ForEach):
+    is_bounded = step.retry or step.timeout_seconds or step.cache or step.fallback or step.limits.max_duration_minutes
+    if step.kind != "python" or is_bounded or step.resources or isinstance(step.executor, ForEach):
         return None
     try:
         found = find_function(step.executor, scope.flow.directory)

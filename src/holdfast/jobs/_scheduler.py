@@ -272,7 +272,7 @@ class JobScheduler(Scheduler):
             assert isinstance(outcome.error, AnswerPendingError)
             wait: Any = outcome.error.requests[0]
             self.waits[execution.key] = wait
-            since = execution.since_us or self._now_us()
+            since = execution.since_us or wait.since_us or self._now_us()
             return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
         if isinstance(fact, Cancelled):
             self.waits.pop(execution.key, None)

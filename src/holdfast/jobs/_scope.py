@@ -27,6 +27,8 @@ class Wait(Struct, frozen=True):
     until_us: int | None = None
     held: str = ""
     """why someone must decide; empty if nobody must"""
+    since_us: int | None = None
+    """since when, if that was before it began to wait"""
 
 
 class Request(Struct, frozen=True, eq=False):

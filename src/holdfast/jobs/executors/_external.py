@@ -11,6 +11,7 @@ from holdfast.flowfiles import External, Field, compile_template
 from holdfast.jobs._calls import Call
 from holdfast.jobs._fields import coerce_fields
 from holdfast.jobs._scope import masked
+from holdfast.jobs._time import overdue
 from holdfast.ports import Ask
 
 
@@ -26,9 +27,10 @@ async def run_external(call: Call) -> Any:
             problem = f"{error}; answer again"
     deadline = call.deadline_us
     if deadline is not None and deadline <= call.now_us:
-        if executor.on_timeout is not None:
+        late = overdue(call.step, "nobody answered in")
+        if executor.on_timeout is not None and late.category == "timeout":
             return dict(executor.on_timeout)
-        raise JobStepError(f"nobody answered in {call.step.timeout_seconds:g} s", category="timeout")
+        raise late
     message = compile_template(executor.prompt.text).render(call.inputs) if executor.prompt is not None else ""
     said = "\n".join(part for part in (message or call.step.description, problem) if part)
     said = masked(said, call.scope.shared.secrets)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 
-from holdfast.errors import JobStepError
 from holdfast.flowfiles import Poll
 from holdfast.jobs._calls import Call
+from holdfast.jobs._time import overdue, stopped
 from holdfast.jobs.executors._process import Ran, run_command, why
 from holdfast.logs import get_logger
 
@@ -24,13 +25,26 @@ async def run_poll(call: Call) -> Any:
     due, deadline = call.execution.until_us, call.deadline_us
     if due is not None and due > call.now_us and (deadline is None or deadline > call.now_us):
         raise call.wait_for(until_us=due)  # taken up again before its time
-    found = _found(call, await run_command(call, ("/bin/sh", "-c", executor.check_command)))
+    found = await _check(call, executor, deadline)
     if found is not None:
         return found
     if deadline is not None and deadline <= call.now_us:
-        raise JobStepError(f"it was not done in {call.step.timeout_seconds:g} s", category="timeout")
+        raise overdue(call.step, "it was not done in")
     later = call.now_us + round(executor.interval_seconds * 1e6)
     raise call.wait_for(until_us=later if deadline is None else min(later, deadline))
+
+
+async def _check(call: Call, executor: Poll, deadline: int | None) -> dict[str, Any] | None:
+    """What one check found; None for not yet. One that hangs is ended, and tried again when the next is due."""
+    left = CHECK_SECONDS if deadline is None else min(CHECK_SECONDS, max(0.1, (deadline - call.now_us) / 1e6))
+    checking = asyncio.ensure_future(run_command(call, ("/bin/sh", "-c", executor.check_command)))
+    timer = asyncio.ensure_future(call.clock.sleep(left))
+    try:
+        await asyncio.wait({checking, timer}, return_when=asyncio.FIRST_COMPLETED)
+        return _found(call, checking.result()) if checking.done() else None
+    finally:
+        timer.cancel()
+        await stopped(checking)
 
 
 def _found(call: Call, ran: Ran) -> dict[str, Any] | None:
