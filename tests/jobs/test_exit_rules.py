@@ -13,6 +13,7 @@ from tests.jobs.support import (
     step,
 )
 
+from holdfast.errors import ExpressionError
 from holdfast.flowfiles import Fallback, Limits, Retry, StepSpec
 from holdfast.graph import Verdict
 from holdfast.jobs._exits import Attempt, Trouble, delay_of, derive, judge_completed, judge_failed
@@ -112,5 +113,6 @@ class TestFailed:
         assert [delay_of(growing, n) for n in range(5)] == [1, 2, 4, 8, 10]
         assert delay_of(Retry(max_retries=9, delay_seconds=3, backoff="fixed"), 7) == 3
 
-    def test_a_rule_that_cannot_be_evaluated_fails_the_step(self) -> None:
-        assert failed(ruled(rule("advance", "error + 1"), on_error="continue")).reason == "expression"
+    def test_a_rule_that_cannot_be_evaluated_is_no_silent_no_match(self) -> None:
+        with pytest.raises(ExpressionError, match=r"error \+ 1"):
+            failed(ruled(rule("advance", "error + 1"), on_error="continue"))

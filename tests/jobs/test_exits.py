@@ -130,6 +130,28 @@ async def test_an_expression_that_cannot_be_evaluated_fails_the_step_with_its_te
     assert "n.x.y" in outcome.reason
 
 
+async def test_a_rule_about_failures_that_cannot_be_evaluated_fails_the_step_with_both_reasons(bench: Bench) -> None:
+    outcome, _ = await after(bench, rule("advance", "error + 1 == 2", name="odd"), fails=True, on_error="continue")
+    assert outcome.status is JobStatus.FAILED
+    assert outcome.reason.startswith("expression (step s)")
+    assert "it broke" in outcome.reason
+    assert "error + 1 == 2" in outcome.reason
+
+
+async def test_no_match_among_rules_that_say_advance_is_a_failure_like_any_other(bench: Bench) -> None:
+    work.calls.clear()
+    made = flow(
+        step(
+            "a",
+            python("count"),
+            given("who", "$job.who"),
+            exits=(rule("advance", "outputs.n == 3"),),
+            retry=Retry(max_retries=5, delay_seconds=0.001),
+        )
+    )
+    assert await bench.outputs(made, {"who": "picky"}) == {"n": 3}
+
+
 async def test_a_condition_that_cannot_be_evaluated_fails_the_step_with_its_text_and_the_reason(bench: Bench) -> None:
     made = flow(
         step("a", python("one")), step("b", python("one"), given("n", "a.n"), when="n + 'x'", on_error="continue")

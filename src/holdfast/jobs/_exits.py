@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.errors import ExpressionError
 from holdfast.flowfiles import NEVER_RETRIED, ExitRule, Retry, StepSpec, compile_expression
 from holdfast.graph import Verdict
 
@@ -55,24 +54,24 @@ def judge_completed(step: StepSpec, outputs: Mapping[str, Any], attempt: Attempt
 def judge_failed(
     step: StepSpec, trouble: Trouble, attempt: Attempt, delay_until: Callable[[float, float], int]
 ) -> Verdict:
-    """What follows from a failed step: retry, fallback, exits, on_error, in this order."""
+    """What follows from a failed step: retry, fallback, exits, on_error, in this order.
+
+    Raises ExpressionError for a rule that cannot be evaluated.
+    """
     if may_retry(step.retry, trouble.category, attempt.tries) and not attempt.fallback:
         assert step.retry is not None
         not_before = delay_until(delay_of(step.retry, attempt.tries), step.retry.jitter)
         return Verdict("retry", reason=trouble.category, not_before_us=not_before)
     if step.fallback is not None and not attempt.fallback:
         return Verdict("fallback", reason=trouble.category)
-    return route_failure(step, trouble, attempt)
+    return _route(step, trouble, attempt)
 
 
-def route_failure(step: StepSpec, trouble: Trouble, attempt: Attempt) -> Verdict:
+def _route(step: StepSpec, trouble: Trouble, attempt: Attempt) -> Verdict:
     """What the exits and `on_error` make of a failure that stays one."""
-    try:
-        for rule in step.exits:
-            if rule.on_failure and _matches(rule, {}, attempt, trouble, step):
-                return _taken(rule, attempt, at_bound="fail")
-    except ExpressionError:  # the step fails for good: it is told of with its own error
-        return Verdict("fail", reason="expression")
+    for rule in step.exits:
+        if rule.on_failure and _matches(rule, {}, attempt, trouble, step):
+            return _taken(rule, attempt, at_bound="fail")
     return Verdict("continue" if step.on_error == "continue" else "fail")
 
 

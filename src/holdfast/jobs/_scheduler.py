@@ -54,7 +54,7 @@ from holdfast.graph import (
     wake,
 )
 from holdfast.jobs._categories import category_of
-from holdfast.jobs._exits import Attempt, Trouble, derive, judge_completed, judge_failed, route_failure
+from holdfast.jobs._exits import Attempt, Trouble, derive, judge_completed, judge_failed
 from holdfast.jobs._program import Given, JobProgram
 from holdfast.jobs._scope import Request, Wait, masked
 from holdfast.ports import Ask
@@ -280,8 +280,7 @@ class JobScheduler(Scheduler):
             try:
                 return self._weigh_result(outcome, execution)
             except ExpressionError as error:
-                told = {"step": step.name, "expression": error.text, "error": str(error)}
-                self.run.tell(ExitEvaluationFailedEvent, **told, error_type=type(error).__name__)
+                self._tell_unevaluated(step.name, error)
                 return self._weigh_error(error, execution)
         if isinstance(fact, Failed) and outcome.error is not None:
             return self._weigh_error(outcome.error, execution)
@@ -297,7 +296,7 @@ class JobScheduler(Scheduler):
             rules = ", ".join(rule.name for rule in step.exits)
             error = JobStepError(f"none of its exit rules matched: {rules}")
             self.run.tell(ExitUnmatchedEvent, step=step.name, outcome="fail")
-            return self._failed(error, execution, route_failure(step, _trouble(error), self._as_rules_see(execution)))
+            return self._weigh_error(error, execution)
         self._tell_exit(verdict, execution)
         return Outcome(replace(outcome.fact, verdict=verdict), outputs)
 
@@ -308,18 +307,32 @@ class JobScheduler(Scheduler):
                 JobLimitExceededEvent, job_id=self.shared.job_id, limit="", used=0, allowed=0, reason=str(error)
             )
             return self._failed(error, execution, Verdict("fail", reason="limit_exceeded"))
-        verdict = judge_failed(step, _trouble(error), self._as_rules_see(execution), self._delay_until)
+        try:
+            verdict = judge_failed(step, _trouble(error), self._as_rules_see(execution), self._delay_until)
+        except ExpressionError as unclear:
+            self._tell_unevaluated(step.name, unclear)
+            both = str(unclear) if unclear is error else f"{error}; then {unclear}"
+            failure = JobStepError(both, category="expression")
+            return self._failed(failure, execution, Verdict("fail", reason="expression"))
         if verdict.action == "retry":
             delay = max(0.0, (verdict.not_before_us - self._now_us()) / 1e6)
-            told = {"error": str(error), "error_type": type(error).__name__, "delay_seconds": delay}
+            told = {"error": self._masked(error), "error_type": type(error).__name__, "delay_seconds": delay}
             self.run.tell(StepRetryScheduledEvent, name=step.name, attempt=execution.tries + 2, **told)
         return self._failed(error, execution, verdict)
 
     def _failed(self, error: BaseException, execution: Execution, verdict: Verdict) -> Outcome:
         self._tell_exit(verdict, execution)
-        text, kind = masked(str(error), self.shared.secrets), type(error).__name__
+        text, kind = self._masked(error), type(error).__name__
         self.results[execution.key] = failed_outputs(text, kind, category_of(error))
         return Outcome(Failed(execution.step, execution.number, f"{kind}: {text}", verdict), error=error)
+
+    def _masked(self, error: BaseException) -> str:
+        text: str = masked(str(error), self.shared.secrets)
+        return text
+
+    def _tell_unevaluated(self, step: str, error: ExpressionError) -> None:
+        told = {"step": step, "expression": error.text, "error": self._masked(error)}
+        self.run.tell(ExitEvaluationFailedEvent, **told, error_type=type(error).__name__)
 
     def _as_rules_see(self, execution: Execution) -> Attempt:
         def rounds(rule: str) -> int:
