@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.jobs.support import Bench, Control, flow, job_of, out, python, read, script, step, template, variable
 from tests.jobs.support import given as wired
 
-from holdfast.flowfiles import External
+from holdfast.flowfiles import AgentCall, External, SubFlow
 from holdfast.ports import JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -230,6 +230,42 @@ async def test_a_secret_is_given_to_the_step_and_shown_and_stored_nowhere(tmp_pa
     assert told["b"].reason == "the key is •••"
     await bench.aclose()
     assert subprocess.run(["grep", "-r", "hunter2", str(tmp_path)], check=False).returncode == 1  # noqa: ASYNC221
+
+
+async def test_a_secret_that_comes_in_pieces_or_as_a_name_is_not_shown_either(tmp_path: Path) -> None:
+    bench, control = Bench(tmp_path, secret=lambda name: "hunter2"), Control()
+    text = "printf hun >&2; sleep 0.1; printf ter2hunt >&2; printf '{\"hunter2\": 1}'"
+    made = flow(step("a", script(text), wired("key", "$job.key")), inputs=(variable("key", sensitive=True),))
+    job = job_of(made)
+    assert (await bench.engine.run(job, control)).status is JobStatus.COMPLETED
+    assert control.said("a") == "•••hunt"
+    assert (await bench.engine.steps(job))[0].outputs == {"•••": 1}
+    await bench.aclose()
+
+
+async def test_a_prompt_with_a_secret_in_it_is_stored_and_shown_without(tmp_path: Path) -> None:
+    bench, control = Bench(tmp_path, secret=lambda name: 'hunter"2'), Control()
+    agent = AgentCall(prompt=template("say $key"), agent="demo", output_mode="stream_result")
+    made = flow(step("a", agent, wired("key", "$job.key")), inputs=(variable("key", sensitive=True),))
+    outcome = await bench.engine.run(job_of(made), control)
+    assert msgspec.json.decode(outcome.outputs or b"")["result"].strip() == "•••"
+    assert control.said("a", "text").strip() == "•••"
+    await bench.aclose()
+    assert subprocess.run(["grep", "-r", "hunter", str(tmp_path)], check=False).returncode == 1  # noqa: ASYNC221
+
+
+async def test_a_secret_is_of_its_variables_type_and_one_of_a_flow_inside_is_looked_for_too(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = flow(
+        step("x", python("echo"), wired("pin", "$job.pin")),
+        name="inner",
+        inputs=(variable("pin", type="number", sensitive=True),),
+    )
+    made = flow(step("s", SubFlow(flow=inner)))
+    assert (await bench.run(made)).reason.startswith("needs_secret: set HOLDFAST_VAR_PIN")
+    monkeypatch.setenv("STEPWISE_VAR_PIN", "7")
+    assert await bench.outputs(made) == {"pin": 7}
 
 
 async def test_a_missing_secret_makes_the_job_wait_and_says_what_to_set(tmp_path: Path, bench: Bench) -> None:

@@ -196,7 +196,9 @@ async def test_a_cancelled_job_that_waits_ends(bench: Bench) -> None:
     assert (outcome.status, outcome.reason) == (JobStatus.CANCELLED, "changed my mind")
 
 
-@pytest.mark.parametrize("work", [External(), Poll(check_command="true", interval_seconds=30)], ids=["external", "poll"])
+@pytest.mark.parametrize(
+    "work", [External(), Poll(check_command="true", interval_seconds=30)], ids=["external", "poll"]
+)
 async def test_the_minutes_of_a_step_that_waits_are_limited_too(tmp_path: Path, work: Any) -> None:
     bench = Bench(tmp_path, still=True)
     seen = rule("abandon", "error_category == 'limit'", name="seen")

@@ -65,6 +65,8 @@ class RunLog(RecordedTree):
         """What the tree amounted to when it was taken up again."""
         self.answers: dict[str, str] = {}
         """What people answered while the run was put down, by the id of the request."""
+        self.secrets: tuple[bytes, ...] = ()
+        """As they look in JSON: whatever is told, they are not written down."""
         self.is_closed = False
         self._clock = clock
         self._new_id = ids
@@ -100,6 +102,8 @@ class RunLog(RecordedTree):
         """Take down an event. Under the bus's lock, so rows are in the order of the events."""
         with self._lock:
             row = row_of(event, self._seq + 1, self._carried.pop(threading.get_ident(), None))
+            if self.secrets:
+                row = self._concealed(row)
             size = len(row.payload) if row.delta is None else len(row.payload) + len(row.delta)
             if size > 4096:
                 row = replace(row, payload=self._blobs.extract(row.payload), delta=self._small(row.delta))
@@ -108,6 +112,12 @@ class RunLog(RecordedTree):
             self._rows.append(row)
             if row.type in self._triggers or "*" in self._triggers:
                 self._mark(row, row.type)
+
+    def _concealed(self, row: Row) -> Row:
+        payload = row.payload
+        for secret in self.secrets:
+            payload = payload.replace(secret, "•••".encode())
+        return row if payload is row.payload else replace(row, payload=payload)
 
     def _small(self, delta: bytes | None) -> bytes | None:
         return delta if delta is None else self._blobs.extract(delta)

@@ -72,12 +72,14 @@ if TYPE_CHECKING:
     from holdfast.flowfiles._templates import read_path as read_path
     from holdfast.flowfiles._tools import check_tools as check_tools
     from holdfast.flowfiles._variables import Resolved as Resolved
+    from holdfast.flowfiles._variables import fit_secret as fit_secret
     from holdfast.flowfiles._variables import local_config_path as local_config_path
     from holdfast.flowfiles._variables import parse_assignments as parse_assignments
     from holdfast.flowfiles._variables import read_local_config as read_local_config
     from holdfast.flowfiles._variables import read_secrets as read_secrets
     from holdfast.flowfiles._variables import resolve_variables as resolve_variables
     from holdfast.flowfiles._variables import secret_variable as secret_variable
+    from holdfast.flowfiles._variables import secret_variables as secret_variables
 
 _WHERE = {
     "NEVER_RETRIED": "_parts",
@@ -132,6 +134,7 @@ _WHERE = {
     "compile_template": "_templates",
     "find_flow": "_find",
     "find_plugin": "_plugins",
+    "fit_secret": "_variables",
     "flow_schema": "_schema",
     "flows_of_kit": "_find",
     "installed_schema": "_schema",
@@ -146,6 +149,7 @@ _WHERE = {
     "read_secrets": "_variables",
     "resolve_variables": "_variables",
     "secret_variable": "_variables",
+    "secret_variables": "_variables",
     "terminals": "_order",
     "to_graph": "_picture",
     "waits_for": "_order",

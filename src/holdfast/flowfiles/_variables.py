@@ -73,11 +73,9 @@ def read_secrets(flow: FlowFile, environ: Mapping[str, str] | None = None) -> tu
     for one in flow.variables:
         if not one.sensitive:
             continue
-        value = next(
-            (environ[prefix + one.name.upper()] for prefix in PREFIXES if prefix + one.name.upper() in environ), None
-        )
+        value = next((environ[known] for known in secret_variables(one.name) if known in environ), None)
         if value is not None:
-            found[one.name] = _fitting_secret(one, value)
+            found[one.name] = fit_secret(one, value)
         elif one.required:
             missing.append(one.name)
     return found, tuple(missing)
@@ -85,7 +83,12 @@ def read_secrets(flow: FlowFile, environ: Mapping[str, str] | None = None) -> tu
 
 def secret_variable(name: str) -> str:
     """The environment variable that a sensitive variable is read from."""
-    return PREFIXES[0] + name.upper()
+    return secret_variables(name)[0]
+
+
+def secret_variables(name: str) -> tuple[str, ...]:
+    """That one and its aliases, the first that is set counts."""
+    return tuple(prefix + name.upper() for prefix in PREFIXES)
 
 
 def parse_assignments(texts: Iterable[str]) -> dict[str, str]:
@@ -180,7 +183,8 @@ def _fitting(variable: Variable, value: Any) -> Any:
         raise FlowInputError(f"the input {variable.name} does not fit: {error}") from error
 
 
-def _fitting_secret(variable: Variable, value: str) -> Any:
+def fit_secret(variable: Variable, value: str) -> Any:
+    """A sensitive value as its variable's type. Raises FlowInputError, without showing it, if it is of another."""
     try:
         return coerce(variable, value)
     except ValueError:

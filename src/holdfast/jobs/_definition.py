@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from holdfast.errors import StorageError
-from holdfast.flowfiles import AgentCall, Executor, FlowFile, ForEach, SubFlow, kind_of
+from holdfast.flowfiles import AgentCall, Executor, FlowFile, ForEach, SubFlow, fit_secret, kind_of, secret_variables
 
 
 class Definition(Struct, frozen=True):
@@ -65,13 +65,16 @@ class Variables(Struct, frozen=True):
 
 
 def variables_of(flow: FlowFile, given: Mapping[str, Any], secret: Callable[[str], str | None]) -> Variables:
-    """What `$job.NAME` is: what was given, else the default; a sensitive one comes from the process that runs the job."""
+    """What `$job.NAME` is: what was given, else the default; a sensitive one comes from the process that runs the job.
+
+    Raises FlowInputError, which does not show it, for a secret of another type than its variable's.
+    """
     values, secrets, missing = dict(given), [], []
     for variable in flow.variables:
         if variable.sensitive:
-            found = secret(variable.name)
+            found = secret(variable.name) if variable.name not in given else None
             if found is not None:
-                values[variable.name] = found
+                values[variable.name] = fit_secret(variable, found)
                 secrets += [found] if found else []
             elif variable.name not in values and variable.required and variable.default is UNSET:
                 missing.append(variable.name)
@@ -80,6 +83,23 @@ def variables_of(flow: FlowFile, given: Mapping[str, Any], secret: Callable[[str
     return Variables(values, tuple(secrets), tuple(missing))
 
 
+def secrets_inside(flow: FlowFile, secret: Callable[[str], str | None]) -> Variables:
+    """The secrets of flows inside a flow's steps, at any depth, that those steps do not give them."""
+    secrets: dict[str, None] = {}
+    missing: dict[str, None] = {}
+    for step in flow.steps:
+        executor = step.executor
+        if not isinstance(executor, SubFlow | ForEach):
+            continue
+        given: dict[str, Any] = {one.name: None for one in step.inputs}
+        if isinstance(executor, ForEach):
+            given[executor.item_name] = None
+        for found in (variables_of(executor.flow, given, secret), secrets_inside(executor.flow, secret)):
+            secrets |= dict.fromkeys(found.secrets)
+            missing |= dict.fromkeys(found.missing)
+    return Variables({}, tuple(secrets), tuple(missing))
+
+
 def secret_from_environment(name: str) -> str | None:
-    """What `HOLDFAST_VAR_NAME` says."""
-    return os.environ.get(f"HOLDFAST_VAR_{name.upper()}")
+    """What `HOLDFAST_VAR_NAME`, or its alias for existing flows, says."""
+    return next((os.environ[known] for known in secret_variables(name) if known in os.environ), None)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 import holdfast.acp
 import holdfast.models
@@ -28,10 +29,12 @@ from holdfast.jobs._definition import (
     Variables,
     read_definition,
     secret_from_environment,
+    secrets_inside,
     variables_of,
 )
 from holdfast.jobs._listing import list_steps
 from holdfast.jobs._logs import JobLogs
+from holdfast.jobs._masking import as_stored
 from holdfast.jobs._meter import JobMeter
 from holdfast.jobs._requests import Inbox
 from holdfast.jobs._scheduler import outputs_of
@@ -86,7 +89,7 @@ class JobEngine:
         """Who makes what steps ask to hold (`resources`), by kind."""
         self.output_cap = output_cap
         self.jobs_at_work = 0
-        self._secret = secret
+        self.secret = secret
         self._home = home
 
     @cached_property
@@ -128,7 +131,11 @@ class JobEngine:
     async def run(self, job: Job, control: JobControl) -> JobOutcome:
         """Run a claimed job, or go on with it, until it ends, waits or is paused; then hold nothing of it."""
         definition = read_definition(job.definition)
-        variables = variables_of(definition.flow, msgspec.json.decode(job.inputs), self._secret)
+        variables = variables_of(definition.flow, msgspec.json.decode(job.inputs), self.secret)
+        inside = secrets_inside(definition.flow, self.secret)
+        variables = replace(
+            variables, secrets=variables.secrets + inside.secrets, missing=variables.missing + inside.missing
+        )
         if variables.missing:
             return _needs_secrets(variables)
         inbox = Inbox(control)
@@ -182,6 +189,7 @@ class JobEngine:
         shared = Shared(self, inbox, job.id, self.workspace(job.id), project, variables.secrets)
         used = opened.restored.fold.root.usage if opened.restored is not None else Usage()
         meter = JobMeter(f"job {job.id}", flow.limits, used=used, is_job=True)
+        opened.log.secrets = as_stored(variables.secrets)
         body = JobBody(Scope(shared, flow, variables.values, meter), opened.beginning())
         inbox.hand_over(body)
         try:
@@ -196,7 +204,7 @@ class JobEngine:
         except BaseException:
             await opened.log.close()
             raise
-        with self._logs.passed_on(job.id, inbox.control):
+        with self._logs.passed_on(job.id, inbox.control, variables.secrets):
             inbox.begin(run, body, shared)
             end = await _until_over(run)
         await inbox.settle_all()

@@ -29,8 +29,9 @@ from holdfast.jobs._categories import category_of
 from holdfast.jobs._compile import compile_flow
 from holdfast.jobs._fields import check_fields
 from holdfast.jobs._functions import find_function
+from holdfast.jobs._masking import masked
 from holdfast.jobs._meter import JobMeter
-from holdfast.jobs._scope import Scope, masked
+from holdfast.jobs._scope import Scope
 from holdfast.jobs._time import bounded
 from holdfast.runs import Run
 

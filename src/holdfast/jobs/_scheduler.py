@@ -55,8 +55,9 @@ from holdfast.graph import (
 )
 from holdfast.jobs._categories import category_of
 from holdfast.jobs._exits import Attempt, Trouble, derive, judge_completed, judge_failed
+from holdfast.jobs._masking import masked
 from holdfast.jobs._program import Given, JobProgram
-from holdfast.jobs._scope import Request, Wait, masked
+from holdfast.jobs._scope import Request, Wait
 from holdfast.ports import Ask
 from holdfast.runs import End, Run, RunStatus
 

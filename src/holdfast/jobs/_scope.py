@@ -160,16 +160,3 @@ class Scope:
         self.handles[f"step:{step.name}"] = handle
         if session is not None and self.keeps_session(step):
             self.live_sessions[handle["id"]] = session
-
-
-def masked(value: Any, secrets: tuple[str, ...]) -> Any:
-    """Without what must not be shown, at any depth."""
-    if not secrets:
-        return value
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, "•••")
-        return value
-    if isinstance(value, dict):
-        return {key: masked(inner, secrets) for key, inner in value.items()}
-    return [masked(inner, secrets) for inner in value] if isinstance(value, list) else value

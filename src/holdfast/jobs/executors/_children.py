@@ -67,7 +67,7 @@ def _recorded(call: Call, place: str) -> Parked | None:
 
 
 def _scope(call: Call, flow: FlowFile, given: Mapping[str, Any], item: str) -> Scope:
-    variables = variables_of(flow, given, lambda name: None)
+    variables = variables_of(flow, given, call.scope.engine.secret)
     meter = JobMeter(f"flow {flow.name}", flow.limits, outer=call.meter, is_job=True)
     path = (*call.scope.path, call.step.name, *((item,) if item else ()))
     return Scope(call.scope.shared, flow, variables.values, meter, path)

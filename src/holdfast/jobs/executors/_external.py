@@ -10,7 +10,7 @@ from holdfast.errors import JobStepError
 from holdfast.flowfiles import External, Field, compile_template
 from holdfast.jobs._calls import Call
 from holdfast.jobs._fields import coerce_fields
-from holdfast.jobs._scope import masked
+from holdfast.jobs._masking import masked
 from holdfast.jobs._time import overdue
 from holdfast.ports import Ask
 

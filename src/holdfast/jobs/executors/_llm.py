@@ -17,6 +17,7 @@ from holdfast.events.families.llm import (
 )
 from holdfast.flowfiles import Field, Llm, Template, compile_template
 from holdfast.jobs._calls import Call
+from holdfast.jobs._masking import StreamMask
 from holdfast.models import (
     Message,
     Model,
@@ -82,13 +83,17 @@ async def _ask(call: Call, model: Model, messages: list[Message], settings: Mode
 
 
 async def _streamed(call: Call, model: Model, messages: list[Message], settings: ModelSettings) -> Reply:
+    secrets = call.scope.shared.secrets
+    said, thought = StreamMask(secrets), StreamMask(secrets)
     async with aclosing(model.stream(messages, (), settings)) as parts:
         async for part in parts:
             if isinstance(part, TextDelta):
-                call.run.tell(LLMStreamChunkEvent, chunk=part.text)
+                call.run.tell(LLMStreamChunkEvent, chunk=said.feed(part.text))
             elif isinstance(part, ThinkingDelta):
-                call.run.tell(LLMThinkingChunkEvent, chunk=part.text)
+                call.run.tell(LLMThinkingChunkEvent, chunk=thought.feed(part.text))
             elif isinstance(part, Reply):
+                if rest := said.close():
+                    call.run.tell(LLMStreamChunkEvent, chunk=rest)
                 return part
     raise AssertionError("every stream ends in a reply")
 

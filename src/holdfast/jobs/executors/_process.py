@@ -14,7 +14,7 @@ from holdfast.errors import JobStepError
 from holdfast.events.families.step import StepOutputChunkEvent
 from holdfast.jobs._calls import Call
 from holdfast.jobs._environment import environment_of, write_inputs
-from holdfast.jobs._scope import masked
+from holdfast.jobs._masking import StreamMask
 from holdfast.resources import Command, KeptProcess
 
 TAIL = 4_000
@@ -131,17 +131,24 @@ class _Log:
         self._call = call
         self._place = position.get()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._mask = StreamMask(call.scope.shared.secrets)
         self._tail = ""
         self.size = 0
 
     def feed(self, data: bytes) -> None:
         self.size += len(data)
-        text = masked(self._decoder.decode(data), self._call.scope.shared.secrets)
+        self._tell(self._mask.feed(self._decoder.decode(data)))
+
+    def _tell(self, text: str) -> None:
+        if not text:
+            return
         self._tail = (self._tail + text)[-TAIL:]
         with at(self._place):
             self._call.run.tell(StepOutputChunkEvent, name=self._call.step.name, chunk=text, attempt=self._call.attempt)
 
     def tail(self) -> str:
+        """The end of it, when there is no more."""
+        self._tell(self._mask.close())
         return self._tail.strip()
 
 
