@@ -116,6 +116,42 @@ async def test_steps_with_one_session_share_one_conversation_and_a_fork_branches
     assert "say one" in found["c"]
     assert "say one" not in found["d"]
     assert found["s"]["id"] == found["t"]["id"]
+    assert "recall" not in found["c"]  # it branched off where `a` ended, before `b` spoke
+
+
+async def test_each_step_of_a_shared_conversation_has_its_own_permissions_and_model(bench: AgentBench) -> None:
+    allowed, denied = Permissions(otherwise="allow"), Permissions(otherwise="deny")
+    made = flow(
+        step("a", agent("write one.txt x", permissions=allowed, model=template("demo-small")), session="talk"),
+        step(
+            "b",
+            agent(
+                "write two.txt x\nsettings",
+                permissions=denied,
+                output_mode="stream_result",
+                model=template("demo-large"),
+            ),
+            session="talk",
+            after=("a",),
+        ),
+    )
+    job = job_of(made)
+    outcome = await bench.engine.run(job, Control())
+    assert "demo-large" in msgspec.json.decode(outcome.outputs or b"")["result"]
+    assert sorted(path.name for path in bench.engine.workspace(job.id).iterdir()) == ["one.txt"]
+
+
+async def test_an_agent_is_told_its_tools_and_may_use_no_others(bench: AgentBench) -> None:
+    call = agent(
+        "write one.txt x\ntools",
+        tools=("read", "fetch"),
+        output_mode="stream_result",
+        permissions=Permissions(otherwise="allow"),
+    )
+    job = job_of(flow(step("a", call)))
+    outcome = await bench.engine.run(job, Control())
+    assert msgspec.json.decode(outcome.outputs or b"")["result"].endswith("read fetch")
+    assert not (bench.engine.workspace(job.id) / "one.txt").exists()
 
 
 async def test_a_session_goes_on_after_the_job_was_put_down(

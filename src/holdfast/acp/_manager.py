@@ -82,6 +82,8 @@ class AgentLease(PooledLease[AgentProcess]):
         options.permissions.check()
         cwd = _absolute(options.cwd or agent.spec.command.cwd or "")
         fields = {**fields, "cwd": cwd, "mcpServers": [self._checked(mcp_data(one)) for one in options.mcp_servers]}
+        if options.tools is not None:
+            fields["_meta"] = {"tools": list(options.tools)}
         desk = self._desk(run, cwd, options)
         opened = await on_loop(agent.loop, agent.open(kind, fields, desk), undo=lambda _: agent.close(desk))
         session = AgentSession(desk, run, options.permissions, opened)

@@ -125,6 +125,13 @@ class AgentSession:
         """Have the agent use another model. Raises AcpUnsupportedError, naming the models, if it has no such model."""
         await self._set(model_setting(self._opened).call(model, self.id, self.agent))
 
+    async def go_on_with(self, permissions: Permissions, model: str = "") -> None:
+        """From the next prompt on have other permissions decide, and another model answer. Raises as `set_model` does."""
+        permissions.check()
+        self._permissions = permissions
+        if model:
+            await self.set_model(model)
+
     async def _set(self, call: SettingCall) -> None:
         self._check()
         agent = self._desk.agent

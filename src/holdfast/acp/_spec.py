@@ -51,6 +51,8 @@ class SessionOptions(Struct, frozen=True):
     """servers whose tools it gets: at an address, a command that it starts itself, or as the protocol writes them"""
     mode: str = ""
     model: str = ""
+    tools: tuple[str, ...] | None = None
+    """what it may use, told as `_meta.tools`: the protocol has no field for that, so only some agents heed it"""
 
 
 def mcp_data(server: McpServer | McpSpec | Mapping[str, Any]) -> dict[str, Any]:

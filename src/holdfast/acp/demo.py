@@ -9,7 +9,7 @@ It does what its prompt says, line by line, the same every time:
     recall            say the prompts before         count N           say the numbers up to N, one by one
     settings          say mode and model             wait              do nothing until it is cancelled
     warn TEXT         write to standard error        fail TEXT         answer with an error
-    crash             end, in the middle of it
+    crash             end, in the middle of it       tools             say the tools it was told to use
 
 Any other line is said back. Sessions can be loaded, resumed, forked and closed; with HOLDFAST_DEMO_SESSIONS set to a folder
 they outlive the process.
@@ -45,6 +45,7 @@ class Talk(Struct):
     prompts: list[str] = []
     mode: str = MODES[0]
     model: str = MODELS[0]
+    tools: list[str] | None = None
 
 
 class DemoAgent:
@@ -87,7 +88,7 @@ class DemoAgent:
         }
 
     async def _new(self, params: dict[str, Any]) -> dict[str, Any]:
-        talk = Talk(new_id(), params["cwd"])
+        talk = Talk(new_id(), params["cwd"], tools=(params.get("_meta") or {}).get("tools"))
         self._keep(talk)
         return {"sessionId": talk.id, **_settings(talk)}
 
@@ -195,6 +196,9 @@ class DemoAgent:
 
     async def _settings_words(self, talk: Talk, text: str) -> None:
         await self._say(talk, f"{talk.mode} {talk.model}")
+
+    async def _tool_words(self, talk: Talk, text: str) -> None:
+        await self._say(talk, " ".join(talk.tools) if talk.tools is not None else "any")
 
     async def _count(self, talk: Talk, text: str) -> None:
         for number in range(1, int(text) + 1):
@@ -309,6 +313,7 @@ _WORDS: dict[str, Callable[[DemoAgent, Talk, str], Awaitable[None]]] = {
     "run": DemoAgent._run,
     "say": DemoAgent._say,
     "settings": DemoAgent._settings_words,
+    "tools": DemoAgent._tool_words,
     "think": DemoAgent._think,
     "tool": DemoAgent._tool,
     "wait": DemoAgent._wait,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +33,7 @@ async def run_agent(call: Call) -> Any:
         result = await session.prompt(_prompt(call, executor, expected))
         call.meter.count(result.used)
         _check(result)
-        handle = {"id": session.id, "agent": lease.name}
+        handle = {"id": session.id, "agent": lease.name, **await _branch_point(call, executor, lease, session, place)}
         call.scope.remember_session(call.step, handle, session)
         return {**_outputs(call, executor, result, expected), "_session": handle}
     finally:
@@ -91,11 +92,26 @@ async def _session(call: Call, executor: AgentCall, lease: AgentLease, place: Pa
     if known is not None:
         if (live := scope.live_sessions.get(known["id"])) is not None:
             session: AgentSession = live
+            await session.go_on_with(options.permissions, options.model)
             return session
         return await lease.reopen(known["id"], options)
     if call.step.fork_from is not None and (branch := scope.handles.get(f"step:{call.step.fork_from}")) is not None:
-        return await _branch(lease, branch["id"], options)
+        return await _branch(lease, branch.get("branch") or branch["id"], options)
     return await lease.session(options)
+
+
+async def _branch_point(
+    call: Call, executor: AgentCall, lease: AgentLease, session: AgentSession, place: Path
+) -> dict[str, str]:
+    """Where others branch off from a conversation that goes on: it is kept as it is at this step's end."""
+    forks = any(other.fork_from == call.step.name for other in call.scope.flow.steps)
+    if not forks or call.step.session is None:
+        return {}
+    try:
+        kept = await lease.fork(session.id, _options(call, executor, place))
+    except AcpUnsupportedError:  # whoever wants to branch off is told
+        return {}
+    return {"branch": kept.id}
 
 
 async def _branch(lease: AgentLease, session_id: str, options: SessionOptions) -> AgentSession:
@@ -108,18 +124,24 @@ async def _branch(lease: AgentLease, session_id: str, options: SessionOptions) -
 def _options(call: Call, executor: AgentCall, place: Path) -> SessionOptions:
     wanted = executor.permissions
     permissions = StepPermissions(
-        wanted.allow, wanted.deny, wanted.otherwise, Desk(call, call.scope.shared), wanted.ask
+        wanted.allow, wanted.deny, wanted.otherwise, Desk(call, call.scope.shared), wanted.ask, executor.tools
     )
     model = rendered(call, executor.model) if executor.model is not None else ""
-    return SessionOptions(cwd=str(place), permissions=permissions, model=model)
+    return SessionOptions(cwd=str(place), permissions=permissions, model=model, tools=executor.tools)
 
 
 class StepPermissions(Permissions, frozen=True):
     """What a flow file says an agent may do: of several lists that name a tool the most careful one counts."""
 
     ask: tuple[str, ...] = ()
+    tools: tuple[str, ...] | None = None
+    """all that it may use; None for no bound"""
 
     def verdict(self, kind: str, title: str) -> Literal["allow", "deny", "ask"]:
+        if self.tools is not None and not any(
+            fnmatchcase(name, tool) for name in (kind, title, f"{kind}:{title}") for tool in self.tools
+        ):
+            return "deny"
         asked = Permissions(allow=self.ask, deny=self.deny).verdict(kind, title) == "allow"
         return "ask" if asked else super().verdict(kind, title)
 
