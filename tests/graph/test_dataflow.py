@@ -473,3 +473,17 @@ def test_what_is_current_follows_from_the_facts_alone() -> None:
     play.loop("i", "b", "inner")
     play.all_done("b", "i")
     assert current_results(play.graph, fold(play.graph, play.facts)) == {"a": "a#1", "b": "b#2", "i": "i#2"}
+
+
+def test_a_result_that_lacks_what_is_looked_for_is_passed_over_until_nothing_else_can_come() -> None:
+    either = Need((Origin("a", path="n"), Origin("b", path="n")))
+    play = Play(wired("a"), wired("b"), wired("c", either))
+    play.done("a", Verdict("advance", lacks=("n",)))
+    assert play.running == {"b#1"}
+    play.done("b")
+    assert play.uses("c") == ("b#1",)
+    play = Play(wired("a"), wired("b"), wired("c", either))
+    play.done("b", Verdict("advance", lacks=("n",)))
+    play.done("a", Verdict("advance", lacks=("n",)))
+    assert play.uses("c") == ("a#1",)
+    assert fold(play.graph, play.facts) == play.state

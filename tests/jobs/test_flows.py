@@ -37,6 +37,34 @@ async def test_inputs_come_from_steps_paths_and_variables(bench: Bench) -> None:
     assert found == {"first": "ada", "whole": {"list": [{"name": "ada"}]}, "maybe": None, "either": 7}
 
 
+@pytest.mark.parametrize("first", ["empty", "broken"])
+async def test_of_several_sources_the_first_counts_that_has_the_value(bench: Bench, first: str) -> None:
+    work.gates["second"] = gate = work.Gate()
+    made = flow(
+        step("a", python("echo" if first == "empty" else "broken"), exits=(rule("advance"),)),
+        step("b", python("through"), given("gate", "$job.gate")),
+        step("c", python("echo"), given("got", "a.n", "b.n")),
+    )
+    job, control = job_of(made, {"gate": "second"}), Control()
+    running = bench.start(job, control)
+    await gate.reached()
+    while (await bench.statuses(job))["a"] not in ("completed", "failed"):
+        await control.turn()
+    gate.open()
+    assert msgspec.json.decode((await running).outputs or b"") == {"got": 1}
+
+
+async def test_when_no_source_has_the_value_an_optional_input_is_null_and_any_other_fails_its_step(
+    bench: Bench,
+) -> None:
+    steps = (step("a", python("echo")), step("b", python("echo")))
+    assert await bench.outputs(flow(*steps, step("c", python("echo"), given("x", "a.n", "b.n", optional=True)))) == {
+        "x": None
+    }
+    outcome = await bench.run(flow(*steps, step("c", python("echo"), given("x", "a.n", "b.n"))))
+    assert "input x has no value: a.n or b.n is not there" in outcome.reason
+
+
 async def test_a_required_input_that_is_not_there_fails_the_step_and_names_what_there_is(bench: Bench) -> None:
     outcome = await bench.run(flow(step("a", python("one")), step("b", python("echo"), given("x", "a.m"))))
     assert "input x has no value: a.m is not there; a gave n" in outcome.reason

@@ -265,6 +265,7 @@ def _conclude(
         data,
         latest={**data.latest, step: key},
         used=_kept(data, {**data.used, key: execution.uses}, key),
+        lacking=_kept(data, {**data.lacking, key: verdict.lacks}, key) if verdict.lacks else data.lacking,
         available=_without(data.available, step),
     )
     if verdict.action == "loop":
@@ -291,12 +292,12 @@ def _to_go_on_inside(state: GraphState, execution: Execution) -> GraphState:
     return replace(state, halted=halted, data=replace(data, broken=data.broken - {execution.step}))
 
 
-def _kept(data: DataState, used: dict[str, tuple[str, ...]], new: str) -> dict[str, tuple[str, ...]]:
-    """Without what executions were given whose results nobody takes any more."""
-    if len(used) < 2 * len(data.latest) + 8:
-        return used
+def _kept(data: DataState, known: dict[str, tuple[str, ...]], new: str) -> dict[str, tuple[str, ...]]:
+    """Without what is known of executions whose results nobody takes any more."""
+    if len(known) < 2 * len(data.latest) + 8:
+        return known
     wanted = {*data.available.values(), *data.latest.values(), *(hold.key for hold in data.held.values()), new}
-    return {key: uses for key, uses in used.items() if key in wanted}
+    return {key: told for key, told in known.items() if key in wanted}
 
 
 def _go_back(graph: Graph, state: GraphState, data: DataState, step: str, verdict: Verdict) -> DataState:

@@ -20,6 +20,8 @@ class Verdict(Struct, frozen=True):
     reason: str = ""
     not_before_us: int = 0
     """when the step is tried again"""
+    lacks: tuple[str, ...] = ()
+    """what others look for in the result and do not find there: those of `Shape.looked_for`"""
 
 
 class Began(Struct, frozen=True, tag="began"):

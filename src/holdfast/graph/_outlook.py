@@ -6,6 +6,7 @@ from functools import cached_property
 
 from holdfast.graph._model import Graph
 from holdfast.graph._state import Command, DataState, Execution, GraphState, Judge, Judgement, Skip, Start
+from holdfast.graph._wiring import Need
 
 
 class Outlook:
@@ -59,20 +60,25 @@ class Outlook:
         """The executions that satisfy each need of a step; None if one is not satisfied yet."""
         uses: list[str] = []
         for need in self.shape.wired[step].needs:
-            used = ""
-            for origin in need.origins:
-                used = (
-                    self._brought_back(origin.step, origin.loop) if origin.loop else self.current.get(origin.step, "")
-                )
-                if used:
-                    break
-            if not used and not self._can_do_without(need.optional, need.resolved, need.ahead):
+            used = self._first(need)
+            if not used and not self._can_do_without(need):
                 return None
             uses.append(used)
         return tuple(uses)
 
-    def _can_do_without(self, optional: bool, resolved: bool, ahead: tuple[str, ...]) -> bool:
-        return (optional or resolved) and all(self._is_over(step) for step in ahead)
+    def _first(self, need: Need) -> str:
+        """The first result that has what is needed; one that lacks it only when no other can come any more."""
+        lacking = ""
+        for origin in need.origins:
+            key = self._brought_back(origin.step, origin.loop) if origin.loop else self.current.get(origin.step, "")
+            if key and origin.path and origin.path in self.data.lacking.get(key, ()):
+                lacking = lacking or key
+            elif key:
+                return key
+        return lacking if lacking and all(s in self.current or self._is_over(s) for s in need.ahead) else ""
+
+    def _can_do_without(self, need: Need) -> bool:
+        return (need.optional or need.resolved) and all(self._is_over(step) for step in need.ahead)
 
     def _is_over(self, step: str) -> bool:
         """Whether a step without a result will give none any more."""

@@ -73,6 +73,8 @@ class DataState(Struct, frozen=True):
     """for each step, the last execution that has a result: what a loop brings back"""
     used: dict[str, tuple[str, ...]] = {}
     """what these executions were given"""
+    lacking: dict[str, tuple[str, ...]] = {}
+    """what others look for in the results of these executions and do not find"""
     seen: dict[str, tuple[str, ...]] = {}
     """what each step was given last: it runs again once some of that is out of date"""
     judged: dict[str, Judgement] = {}

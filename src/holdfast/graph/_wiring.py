@@ -14,10 +14,12 @@ class Origin(Struct, frozen=True):
     loop: str = ""
     """set when it comes back round a loop: the step at that loop's head. Such a result is the latest of the loop's frame, never
     awaited, and makes nothing run again by itself"""
+    path: str = ""
+    """set when another origin stands in if this is not in the result: what is looked for there"""
 
 
 class Need(Struct, frozen=True, dict=True):
-    """Something a step needs before it can run: the result of one of these steps, the first that has one."""
+    """Something a step needs before it can run: the result of one of these steps, the first that has it."""
 
     origins: tuple[Origin, ...]
     optional: bool = False
@@ -57,6 +59,15 @@ class Shape:
         }
         """for each step and need, which of its origins a loop brings back"""
         self._below: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def looked_for(self) -> dict[str, tuple[str, ...]]:
+        """For each step, what must be in its result lest another step's is taken instead."""
+        found: dict[str, dict[str, None]] = {}
+        for wiring in self.wired.values():
+            for origin in (origin for need in wiring.needs for origin in need.origins if origin.path):
+                found.setdefault(origin.step, {})[origin.path] = None
+        return {step: tuple(paths) for step, paths in found.items()}
 
     @cached_property
     def takers(self) -> dict[str, tuple[str, ...]]:

@@ -51,6 +51,6 @@ def _need(sources: tuple[Source, ...], optional: bool) -> Need | None:
         if isinstance(source, JobSource):
             optional = True
             break
-        origins.append(Origin(source.step, source.loop or ""))
+        origins.append(Origin(source.step, source.loop or "", ".".join(source.path) if len(sources) > 1 else ""))
     only_back = bool(origins) and all(origin.loop for origin in origins)
     return Need(tuple(origins), optional or only_back) if origins else None

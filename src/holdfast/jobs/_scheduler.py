@@ -53,6 +53,7 @@ from holdfast.graph import (
     rounds_of,
     wake,
 )
+from holdfast.jobs._binding import MISSING, find
 from holdfast.jobs._categories import category_of
 from holdfast.jobs._exits import Attempt, Trouble, derive, judge_completed, judge_failed
 from holdfast.jobs._masking import masked
@@ -290,9 +291,12 @@ class JobScheduler(Scheduler):
     def _weigh_result(self, outcome: Outcome, execution: Execution) -> Outcome:
         step = self.program.spec(execution.step)
         outputs = derive(step, outcome.result) if step.derived_outputs else outcome.result
+        lacks = self._lacks(step.name, outputs)
         if not step.exits:
-            return Outcome(outcome.fact, outputs)
-        verdict = judge_completed(step, outputs, self._as_rules_see(execution))
+            return Outcome(
+                replace(outcome.fact, verdict=Verdict("advance", lacks=lacks)) if lacks else outcome.fact, outputs
+            )
+        verdict = replace(judge_completed(step, outputs, self._as_rules_see(execution)), lacks=lacks)
         if verdict.action == "fail":
             rules = ", ".join(rule.name for rule in step.exits)
             error = JobStepError(f"none of its exit rules matched: {rules}")
@@ -324,8 +328,14 @@ class JobScheduler(Scheduler):
     def _failed(self, error: BaseException, execution: Execution, verdict: Verdict) -> Outcome:
         self._tell_exit(verdict, execution)
         text, kind = self._masked(error), type(error).__name__
-        self.results[execution.key] = failed_outputs(text, kind, category_of(error))
+        outputs = self.results[execution.key] = failed_outputs(text, kind, category_of(error))
+        verdict = replace(verdict, lacks=self._lacks(execution.step, outputs))
         return Outcome(Failed(execution.step, execution.number, f"{kind}: {text}", verdict), error=error)
+
+    def _lacks(self, step: str, outputs: Mapping[str, Any]) -> tuple[str, ...]:
+        """What others look for in a step's outputs, and would take from another step instead."""
+        wanted = self.graph.shape.looked_for.get(step, ())
+        return tuple(path for path in wanted if find(outputs, tuple(path.split("."))) is MISSING)
 
     def _masked(self, error: BaseException) -> str:
         text: str = masked(str(error), self.shared.secrets)
