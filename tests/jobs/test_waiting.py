@@ -231,3 +231,40 @@ async def test_the_time_of_a_flow_inside_a_step_goes_on_while_that_waits_for_som
     bench.clock.advance(11)
     assert "rule late" in (await bench.engine.run(job, Control())).reason
     await bench.aclose()
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+async def test_the_minutes_of_a_job_are_counted_over_its_life_but_not_while_it_waits(
+    tmp_path: Path, depth: int
+) -> None:
+    bench = Bench(tmp_path, still=True)
+    work.gates["one"], work.gates["two"] = one, two = work.Gate(), work.Gate()
+    made = flow(
+        step("a", python("through"), given("gate", "$job.one")),
+        step("ask", External(), outputs=(out("n"),), after=("a",)),
+        step("b", python("through"), given("gate", "$job.two"), after=("ask",)),
+        limits=Limits(max_duration_minutes=1),
+        name="timed",
+    )
+    for _ in range(depth):
+        made = flow(step("s", SubFlow(flow=made), given("one", "$job.one"), given("two", "$job.two")))
+    job = job_of(made, {"one": "one", "two": "two"})
+    running = bench.start(job, Control())
+    await one.reached()
+    bench.clock.advance(40)
+    one.open()
+    outcome = await running
+    assert outcome.status is JobStatus.WAITING
+    bench.clock.advance(600)
+    control = Control()
+    control.ask("answer", ask=outcome.asks[0].id, values={"n": 1})
+    running = bench.start(job, control)
+    await two.reached()
+    bench.clock.advance(19)
+    await control.turn()
+    assert not running.done()
+    bench.clock.advance(2)
+    outcome = await running
+    assert outcome.status is JobStatus.FAILED
+    assert "limit of 1 minutes" in outcome.reason
+    await bench.aclose()

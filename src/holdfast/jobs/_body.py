@@ -40,6 +40,8 @@ class Beginning(Struct, frozen=True, eq=False):
     """of a flow inside a step: the run and the call that started it"""
     checkpoint: str = ""
     branch: str = "main"
+    worked_us: int = 0
+    """how long it was at work before"""
 
 
 class JobBody:
@@ -51,11 +53,13 @@ class JobBody:
         self.scheduler: JobScheduler | None = None
         self.requests: deque[Request] = deque()
         """What came from outside and is not acted on yet."""
+        self._began_us = 0
         self.parked: Wait | None = None
         """What it waits for, if it was put down."""
 
     async def run(self, run: Run) -> Any:
         """The flow's outputs. Raises JobFailedError, or AnswerPendingError when nothing can go on by itself."""
+        self._began_us = run.host.clock.time_ns() // 1000
         scheduler = self.scheduler = self._begin(run)
         timer = self._watch_time(run, scheduler)
         try:
@@ -116,8 +120,10 @@ class JobBody:
         if minutes is None:
             return None
 
+        left = max(0.0, minutes * 60 - self._beginning.worked_us / 1e6)
+
         async def wait() -> None:
-            await run.host.clock.sleep(minutes * 60)
+            await run.host.clock.sleep(left)
             scheduler.request_limit_end(f"the job's limit of {minutes:g} minutes is reached (max_duration_minutes)")
 
         return asyncio.create_task(wait())
@@ -161,6 +167,10 @@ class JobBody:
         run.move(JobWaitingEvent, **self._about(), reason=wait.held or "waits")
         status = RunStatus.PAUSED if wait.held and run.parent is None else RunStatus.WAITING
         run.request_end(End(status, wait.held or "waits", error=pending))
+
+    def worked_us(self, now_us: int) -> int:
+        """How long it was at work, before and now."""
+        return self._beginning.worked_us + now_us - self._began_us
 
     def progress(self) -> Progress:
         """How far it has come, to be taken up again in this process."""

@@ -39,6 +39,7 @@ from holdfast.jobs._meter import JobMeter
 from holdfast.jobs._requests import Inbox
 from holdfast.jobs._scheduler import outputs_of
 from holdfast.jobs._scope import Scope, Shared
+from holdfast.jobs._worked import worked_us
 from holdfast.jobs.executors import EXECUTORS
 from holdfast.ports import Job, JobControl, JobOutcome, JobStatus, Lease, StepInfo, Usage
 from holdfast.resources import Keeper
@@ -163,7 +164,9 @@ class JobEngine:
             return await self._recalled(restored, status)
         await inbox.peek(_PUT_DOWN.get(status, 0.0))
         log, ref = await journalling.resume(restored, graph, made_by)
-        return Opened(log, ref, restored if restored.is_begun else None)
+        is_timed = definition.flow.limits.max_duration_minutes is not None
+        worked = await worked_us(store, job.id, restored.branch, job.id) if is_timed else 0
+        return Opened(log, ref, restored if restored.is_begun else None, worked)
 
     @cached_property
     def _journalling(self) -> Journalling:
@@ -271,12 +274,17 @@ class Opened(msgspec.Struct, frozen=True, eq=False):
     log: RunLog
     ref: RunRef | None = None
     restored: Restored | None = None
+    worked_us: int = 0
 
     def beginning(self) -> Beginning:
         if self.restored is None:
             return Beginning(self.log)
         return Beginning(
-            self.log, self.restored.fold.root, checkpoint=self.restored.info.root_run_id, branch=self.log.session.branch
+            self.log,
+            self.restored.fold.root,
+            checkpoint=self.restored.info.root_run_id,
+            branch=self.log.session.branch,
+            worked_us=self.worked_us,
         )
 
 

@@ -55,6 +55,7 @@ class Parked(Struct, frozen=True):
 
     run_id: str
     progress: Progress
+    worked_us: int = 0
 
 
 class Shared:

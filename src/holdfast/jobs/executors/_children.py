@@ -16,6 +16,7 @@ from holdfast.jobs._definition import variables_of
 from holdfast.jobs._meter import JobMeter
 from holdfast.jobs._scheduler import outputs_of
 from holdfast.jobs._scope import Parked, Scope
+from holdfast.jobs._worked import worked_us
 from holdfast.runs import End, Run, RunEntity, RunRef, RunStatus
 
 
@@ -30,20 +31,19 @@ async def run_inside(call: Call, flow: FlowFile, given: Mapping[str, Any], item:
     called_as = f"{call.run.id} {place}"
     if called_as in shared.done:
         return shared.done[called_as]
-    before = shared.parked.pop(called_as, None) or _recorded(call, place)
+    before = shared.parked.pop(called_as, None) or await _recorded(call, flow, place)
     if before is not None and before.progress.is_finished:
         progress = before.progress
         return outputs_of(progress.graph, progress.standing, progress.results)
-    body = JobBody(
-        _scope(call, flow, given, item), Beginning(_log(call), before.progress if before else None, called_as)
-    )
+    known = (before.progress, before.worked_us) if before is not None else (None, 0)
+    body = JobBody(_scope(call, flow, given, item), Beginning(_log(call), known[0], called_as, worked_us=known[1]))
     end = await _run(call, flow, body, before)
     if end.status is RunStatus.COMPLETED:
         shared.done[called_as] = end.result
         return end.result
     if end.status is RunStatus.WAITING and end.error is not None:
         assert body.scheduler is not None
-        shared.parked[called_as] = Parked(body.scheduler.run.id, body.progress())
+        shared.parked[called_as] = Parked(body.scheduler.run.id, body.progress(), body.worked_us(call.now_us))
         raise end.error
     if end.status is RunStatus.CANCELLED:
         raise asyncio.CancelledError
@@ -60,10 +60,14 @@ def _log(call: Call) -> RunLog | None:
     return call.run.journal if isinstance(call.run.journal, RunLog) else None
 
 
-def _recorded(call: Call, place: str) -> Parked | None:
+async def _recorded(call: Call, flow: FlowFile, place: str) -> Parked | None:
     log = _log(call)
     found = log.recorded_call(call.run.id, place) if log is not None else None
-    return Parked(*found) if found is not None else None
+    if log is None or found is None:
+        return None
+    is_timed = flow.limits.max_duration_minutes is not None
+    worked = await worked_us(log.store, log.session.root_run_id, log.session.branch, found[0]) if is_timed else 0
+    return Parked(*found, worked)
 
 
 def _scope(call: Call, flow: FlowFile, given: Mapping[str, Any], item: str) -> Scope:
