@@ -34,7 +34,10 @@ DEEP = flow(step("below", SubFlow(flow=SLOW)), name="deep")
 
 SEEN = tuple(dict.fromkeys((sys.prefix, sys.base_prefix, str(Path(holdfast.__file__).parents[1]))))
 BOXED = Sandbox(read=SEEN) if shutil.which("bwrap") else None
-TALKED = step("talked", AgentCall(prompt=template("say hi"), agent="demo"), session="kept until the job ends")
+TALKED = (
+    step("talked", AgentCall(prompt=template("say hi"), agent="demo"), session="kept until the job ends"),
+    step("boxed", AgentCall(prompt=template("say hi"), agent="demo", sandbox=BOXED), session="in a sandbox"),
+)
 
 
 def beside(*steps: StepSpec, **more: Any) -> FlowFile:
@@ -73,12 +76,12 @@ class Way(Struct, frozen=True):
 LEFT_BEHIND = "setsid sleep 1000 & setsid sh -c 'sleep 1000' & echo '{\"n\": 1}'"
 GOES_BACK = flow(
     step("a", script(LEFT_BEHIND), given("back", "r.n", optional=True, loop="a"), when="back == null"),
-    TALKED,
+    *TALKED,
     step(
         "r",
         script(LEFT_BEHIND),
         given("n", "a.n"),
-        after=("talked",),
+        after=("talked", "boxed"),
         exits=(rule("loop", "outputs.n == 1", target="a", max_iterations=5),),
     ),
 )
@@ -86,10 +89,10 @@ HOPELESS = rule("abandon", "error_category == 'failed'", name="hopeless")
 LEAVES = flow(step("c", script(LEFT_BEHIND)), name="leaves")
 WAYS: dict[str, Way] = {
     "completed": Way(
-        flow(TALKED, step("a", script(LEFT_BEHIND)), step("b", SubFlow(flow=LEAVES))), JobStatus.COMPLETED
+        flow(*TALKED, step("a", script(LEFT_BEHIND)), step("b", SubFlow(flow=LEAVES))), JobStatus.COMPLETED
     ),
     "advance": Way(
-        flow(TALKED, step("a", script(LEFT_BEHIND + "; exit 3"), exits=(rule("advance"),))),
+        flow(*TALKED, step("a", script(LEFT_BEHIND + "; exit 3"), exits=(rule("advance"),))),
         JobStatus.COMPLETED,
         action="advance",
     ),
@@ -118,7 +121,9 @@ WAYS: dict[str, Way] = {
         "limit of 0.001 minutes",
     ),
     "paused for a person": Way(
-        flow(TALKED, step("a", script(LEFT_BEHIND), exits=(rule("escalate", name="look"),), after=("talked",))),
+        flow(
+            *TALKED, step("a", script(LEFT_BEHIND), exits=(rule("escalate", name="look"),), after=("talked", "boxed"))
+        ),
         JobStatus.PAUSED,
         "look",
         "escalate",
@@ -159,19 +164,33 @@ class Chains:
 async def test_s3_1_on_every_way_out_everything_is_released_and_s3_4_no_step_is_left_running(
     bench: Bench, name: str
 ) -> None:
-    await bench.outputs(flow(step("warm", script("true")), TALKED))  # the keepers themselves stay
+    await bench.outputs(flow(step("warm", script("true")), *TALKED))  # the keepers themselves stay
     chains = Chains(bench, way := WAYS[name])
     with process_audit():
         outcome = await bench.engine.run(chains.job, chains.control)
+        if (
+            way.ends is JobStatus.PAUSED
+        ):  # no end: it holds its agents for a grace, and gives them back when that is over
+            assert [held.runs for held in bench.engine.agents.inventory()] == [(chains.job.id,)] * 2
+            await bench.engine.grace.aclose()
     assert outcome.status is way.ends, outcome.reason
     assert way.says in outcome.reason  # S3.8
     statuses = await bench.statuses(chains.job)
     assert not {"running"} & set(statuses.values()), statuses
     assert bench.runtime.inventory() == []
+    assert await agents_held(bench, chains.job) == (2 if way.ends is not JobStatus.PAUSED else 0)
+
+
+async def agents_held(bench: Bench, job: Job) -> int:
+    """How many agents the job's own run gave back after its last step: that they were there is what makes the test one."""
+    told = [row async for row in bench.store.read(job.id) if row.run_id == job.id]
+    last = max(row.seq for row in told if row.type in ("step_completed", "step_failed", "step_cancelled"))
+    agents = [row for row in told if row.type == "resource_released" and b'"agent"' in row.payload]
+    return sum(row.seq > last for row in agents)
 
 
 async def test_s3_9_49_abandoned_jobs_leave_no_process(bench: Bench) -> None:
-    await bench.outputs(flow(step("warm", script("true")), TALKED))
+    await bench.outputs(flow(step("warm", script("true")), *TALKED))
     enough = rule("abandon", name="enough")
     made = flow(
         step("chain", script(CHAIN.replace("echo up >&2", "touch up"))),

@@ -21,6 +21,7 @@ from holdfast.threads import done_here
 
 if TYPE_CHECKING:
     from holdfast.acp._process import AgentProcess
+    from holdfast.runs import Run
 
 log = get_logger("acp")
 
@@ -225,6 +226,11 @@ class Desk:
         return await self._shelf.serve(method, params)
 
     # -- its end ---------------------------------------------------------------------------------------------------
+
+    def move_to(self, run: Run) -> None:
+        """The session belongs to another run from now on."""
+        if self._shelf is not None:
+            self._shelf.move_to(run)
 
     async def close(self) -> None:
         """Take leave of the session: stop it, close it where the agent can, end its terminals. Twice is fine."""

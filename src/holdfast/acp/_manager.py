@@ -50,6 +50,10 @@ class AgentLease(PooledLease[AgentProcess]):
         """Say whose it is. The manager calls this."""
         self._run, self._terminals = run, terminals
 
+    def move_to(self, run: Run) -> None:
+        """Belong to another run that has taken it over, under the same id."""
+        self._run = run
+
     @property
     def info(self) -> dict[str, Any]:
         """What the agent said of itself: `agentInfo`, `agentCapabilities`, `authMethods`."""

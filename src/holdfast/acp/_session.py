@@ -45,6 +45,16 @@ class AgentSession:
     def __repr__(self) -> str:
         return f"<AgentSession {self.id} of {self.agent}>"
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be prompted: it was not closed, and its agent lives."""
+        return not (self._desk.is_left or self._desk.is_closed or self._desk.is_stuck)
+
+    def move_to(self, run: Run) -> None:
+        """Belong to another run, which holds the lease it was opened with by now."""
+        self._run = run
+        self._desk.move_to(run)
+
     # -- prompting -------------------------------------------------------------------------------------------------
 
     async def prompt(self, content: str | Blocks) -> PromptResult:

@@ -33,6 +33,10 @@ class Shelf:
         self._agent = agent
         self._leases: dict[str, PooledLease[Terminal]] = {}
 
+    def move_to(self, run: Run) -> None:
+        """Make further terminals for another run, which holds those there are."""
+        self._run = run
+
     async def serve(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Do what the agent asks for. Raises RefusedError."""
         if method == "create":

@@ -24,6 +24,7 @@ from holdfast.events.families.job import (
 )
 from holdfast.events.families.step import StepCancelledEvent
 from holdfast.graph import Resumed, end_with, evolve
+from holdfast.jobs._grace import Kept
 from holdfast.jobs._program import JobProgram
 from holdfast.jobs._scheduler import JobScheduler
 from holdfast.jobs._scope import Request, Scope, Wait
@@ -76,6 +77,7 @@ class JobBody:
 
     def _begin(self, run: Run) -> JobScheduler:
         scope, beginning = self.scope, self._beginning
+        self._take_back(run)
         scheduler = JobScheduler(run, JobProgram(run, scope), beginning.log, self.requests)
         if beginning.progress is None:
             run.move(JobStartedEvent, **self._about(), flow_name=scope.flow.name, **self._call(scheduler))
@@ -86,6 +88,19 @@ class JobBody:
         if data is not None and (data.held or data.paused is not None):
             scope.shared.paused = not scope.shared.resumed
         return scheduler
+
+    def _take_back(self, run: Run) -> None:
+        """Hold again what it held when it was paused."""
+        kept = self.scope.shared.kept.pop(run.id, None)
+        if kept is None:
+            return
+        for lease in reversed(kept.leases):
+            run.own(lease)
+            if (move := getattr(lease, "move_to", None)) is not None:
+                move(run)
+        for session in kept.sessions.values():
+            session.move_to(run)
+        self.scope.live_sessions.update(kept.sessions)
 
     def _about(self) -> dict[str, Any]:
         return {"job_id": self.scope.shared.job_id}
@@ -166,7 +181,9 @@ class JobBody:
         self.parked = wait
         run.move(JobWaitingEvent, **self._about(), reason=wait.held or "waits")
         status = RunStatus.PAUSED if wait.held and run.parent is None else RunStatus.WAITING
-        run.request_end(End(status, wait.held or "waits", error=pending))
+        is_first = run.request_end(End(status, wait.held or "waits", error=pending))
+        if wait.held and is_first and (leases := run.hand_over()):  # for a grace
+            self.scope.shared.kept[run.id] = Kept(leases, dict(self.scope.live_sessions))
 
     def worked_us(self, now_us: int) -> int:
         """How long it was at work, before and now."""

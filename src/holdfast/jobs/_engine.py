@@ -32,6 +32,7 @@ from holdfast.jobs._definition import (
     secrets_inside,
     variables_of,
 )
+from holdfast.jobs._grace import GRACE_SECONDS, Grace, Kept, let_go
 from holdfast.jobs._listing import list_steps
 from holdfast.jobs._logs import JobLogs
 from holdfast.jobs._masking import as_stored
@@ -64,7 +65,7 @@ class JobEngine:
 
     `home` is where workspaces and cached results are kept, else the project's own. `models` finds a model by its name. `executors`
     adds to those there are. `secret` supplies what sensitive variables are. `agents` starts agent programs. `resources` makes
-    what steps ask to hold.
+    what steps ask to hold. A paused job goes on holding its agents for `pause_grace` seconds.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class JobEngine:
         agents: AgentManager | None = None,
         resources: Mapping[str, MakeLease] | None = None,
         output_cap: int = OUTPUT_CAP,
+        pause_grace: float = GRACE_SECONDS,
     ) -> None:
         self.runtime = runtime
         self.registry = Registry({**EXECUTORS, **(executors or {})})
@@ -90,6 +92,7 @@ class JobEngine:
         """Who makes what steps ask to hold (`resources`), by kind."""
         self.output_cap = output_cap
         self.jobs_at_work = 0
+        self._pause_grace = pause_grace
         self.secret = secret
         self._home = home
 
@@ -110,6 +113,10 @@ class JobEngine:
         manager = holdfast.acp.AgentManager(self._ledger)
         self.runtime.register(manager)
         return manager
+
+    @cached_property
+    def grace(self) -> Grace:
+        return Grace(self.runtime.store, self.runtime.clock, self._pause_grace)
 
     @cached_property
     def _ledger(self) -> SqliteLedger:
@@ -139,15 +146,21 @@ class JobEngine:
         )
         if variables.missing:
             return _needs_secrets(variables)
-        inbox = Inbox(control)
+        inbox, outcome = Inbox(control), None
+        kept = await self.grace.take(job.id)
         self.jobs_at_work += 1
         try:
             opened = await self._open(job, definition, inbox)
             if isinstance(opened, JobOutcome):
                 return opened
-            return await self._run(job, definition, variables, inbox, opened)
+            outcome = await self._run(job, definition, variables, inbox, opened, kept)
+            return outcome
         finally:
             self.jobs_at_work -= 1
+            if outcome is not None and outcome.status is JobStatus.PAUSED:
+                self.grace.keep(job.id, kept)
+            else:
+                await asyncio.shield(let_go(kept))
             await inbox.close()
 
     async def _open(self, job: Job, definition: Definition, inbox: Inbox) -> Opened | JobOutcome:
@@ -185,11 +198,18 @@ class JobEngine:
         )
 
     async def _run(
-        self, job: Job, definition: Definition, variables: Variables, inbox: Inbox, opened: Opened
+        self,
+        job: Job,
+        definition: Definition,
+        variables: Variables,
+        inbox: Inbox,
+        opened: Opened,
+        kept: dict[str, Kept],
     ) -> JobOutcome:
         flow = definition.flow
         project = Path(definition.project) if definition.project else self.home.parent
         shared = Shared(self, inbox, job.id, self.workspace(job.id), project, variables.secrets)
+        shared.kept = kept
         used = opened.restored.fold.root.usage if opened.restored is not None else Usage()
         meter = JobMeter(f"job {job.id}", flow.limits, used=used, is_job=True)
         opened.log.secrets = as_stored(variables.secrets)
@@ -247,6 +267,8 @@ class JobEngine:
 
     async def aclose(self) -> None:
         """Start nothing more, and end the processes that are left. Twice is fine."""
+        if "grace" in self.__dict__:
+            await self.grace.aclose()
         self._logs.close()
         if self._agents is None and "agents" in self.__dict__:
             await self.agents.release_all()

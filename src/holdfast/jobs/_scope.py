@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from holdfast.checkpoints import Progress
 from holdfast.flowfiles import FlowFile, StepSpec
+from holdfast.jobs._grace import Kept
 from holdfast.jobs._meter import JobMeter
 from holdfast.ports import Ask
 
@@ -79,6 +80,8 @@ class Shared:
         self.resumed = False
         """Whether someone lets go on what a rule held back inside a step."""
         self.parked: dict[str, Parked] = {}
+        self.kept: dict[str, Kept] = {}
+        """What runs of the job hold while it is paused, by run."""
         self.done: dict[str, Any] = {}
         """Outputs of flows inside steps that are not over, by the call that started them."""
         self._loop = asyncio.get_running_loop()

@@ -380,6 +380,13 @@ class Run:
         with at(replace(self._here(), step_id=None)):  # of the run, also if the step that held it was given up
             self.tell(ResourceReleasedEvent, kind=lease.kind, resource=lease.name)
 
+    def hand_over(self) -> tuple[Lease, ...]:
+        """Its leases, newest first, which are not its own from now on: whoever takes them gives them back."""
+        leases = tuple(self.holdings.leases)
+        for lease in leases:
+            self.holdings.remove_lease(lease)
+        return leases
+
     def attach(self, channel: Channel) -> None:
         """Own a stream: it is closed when the run ends."""
         self.holdings.add_channel(channel)

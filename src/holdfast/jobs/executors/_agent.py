@@ -90,8 +90,8 @@ async def _session(call: Call, executor: AgentCall, lease: AgentLease, place: Pa
     scope, options = call.scope, _options(call, executor, place)
     known = scope.session_of(call.step, call.attempt)
     if known is not None:
-        if (live := scope.live_sessions.get(known["id"])) is not None:
-            session: AgentSession = live
+        session: AgentSession | None = scope.live_sessions.get(known["id"])
+        if session is not None and session.is_open:
             await session.go_on_with(options.permissions, options.model)
             return session
         return await lease.reopen(known["id"], options)
