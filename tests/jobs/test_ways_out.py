@@ -6,6 +6,7 @@ One table lists the ways. A terminal status, a run status or an exit action with
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import signal
@@ -189,15 +190,32 @@ async def agents_held(bench: Bench, job: Job) -> int:
     return sum(row.seq > last for row in agents)
 
 
-async def test_s3_9_49_abandoned_jobs_leave_no_process(bench: Bench) -> None:
+def weigh(bench: Bench) -> tuple[int, int, int]:
+    """Memory of this process and its keepers in bytes, blocks allocated, files open."""
+    gc.collect()
+    lines = [
+        line
+        for pid in (os.getpid(), bench.engine.keeper.pid)
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    ]
+    memory = sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return memory, sys.getallocatedblocks(), len(os.listdir("/proc/self/fd"))
+
+
+async def test_s3_9_49_abandoned_jobs_leave_no_process_and_no_memory(bench: Bench) -> None:
     await bench.outputs(flow(step("warm", script("true")), *TALKED))
     enough = rule("abandon", name="enough")
     made = flow(
         step("chain", script(CHAIN.replace("echo up >&2", "touch up"))),
         step("look", script("while [ ! -e up ]; do sleep 0.05; done"), exits=(enough,)),
     )
-    with process_audit():
-        outcomes = await asyncio.gather(*(bench.run(made) for _ in range(49)))
+    weights = []
+    for _ in range(3):  # pools, caches and the allocator are warm after the first
+        with process_audit():
+            outcomes = await asyncio.gather(*(bench.run(made) for _ in range(49)))
+        weights.append(weigh(bench))
+    memory, blocks, files = (after - before for before, after in zip(*weights[1:], strict=True))
+    assert (memory < 2_000_000, blocks < 49 * 10, files) == (True, True, 0), (memory, blocks, files)
     assert {outcome.reason.partition(":")[0] for outcome in outcomes} == {"abandoned (step look, rule enough)"}
     assert bench.runtime.inventory() == []
 
