@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.cli.jobs_support import Cli, poll
 
+from holdfast.cli._project import Project, in_project
 from holdfast.cli._run import complete_flow
 
 HELLO = """
@@ -268,6 +271,37 @@ def test_gc_deletes_ended_jobs_with_all_they_left_and_leaves_those_that_wait(
     cli.ok("gc", "--max-runs", "0")
     assert [job["id"] for job in cli.ok("jobs", "--json").json] == [waits]
     assert not workspace(cli, done).exists()
+
+
+def test_gc_leaves_a_failed_job_that_was_queued_for_a_retry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli = Cli(tmp_path, capsys)
+    cli.ok("init")
+    cli.flow("sad", "steps:\n  fail:\n    run: test -e ok\n")
+    job_id = cli("run", "sad", "--wait").json["id"]
+
+    async def retry(project: Project) -> None:  # and nobody serves the queue yet
+        await project.service.retry(job_id)
+
+    in_project(str(tmp_path / ".holdfast" / "holdfast.db"), retry)
+    told = cli.ok("gc", "--max-runs", "0", "--json").json
+    assert (told["removed"], told["busy"]) == ([], [job_id])
+    assert [step["step"] for step in cli.ok("status", job_id, "--json").json["steps"]] == ["fail"]
+    assert cli.ok("status", job_id, "--json").json["steps"][0]["status"] == "failed"
+
+
+def test_a_worker_lets_go_of_what_ended_long_ago(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli = Cli(tmp_path, capsys)
+    cli.ok("init")
+    cli.flow("hello", HELLO)
+    old = cli.ok("run", "hello", "-i", "who=x", "--wait").json["id"]
+    database = tmp_path / ".holdfast" / "holdfast.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE run SET updated_us = 1")
+        connection.execute("UPDATE event SET at_us = 1")
+    assert workspace(cli, old).exists()
+    cli("worker", "--idle-seconds", "0.3")
+    assert cli.ok("jobs", "--json").json == []
+    assert not workspace(cli, old).exists()
 
 
 def test_the_status_has_steps_and_history(cli: Cli) -> None:

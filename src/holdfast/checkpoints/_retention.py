@@ -125,16 +125,17 @@ def _before(max_age: timedelta | None, now_us: int) -> int:
     return 0 if max_age is None else now_us - max_age // timedelta(microseconds=1)
 
 
-async def collect_daily(store: JournalStore, stamp: Path, *, now_us: int) -> None:
+async def collect_daily(store: JournalStore, stamp: Path, *, now_us: int) -> tuple[Removed, ...]:
     """Collect by the default policy, unless that was done within a day: `stamp` is a file whose time says when."""
     try:
         last = await asyncio.to_thread(lambda: stamp.stat().st_mtime_ns // 1000 if stamp.exists() else 0)
         if now_us - last < _DAY_US:
-            return
+            return ()
         await asyncio.to_thread(stamp.touch)
         collected = await collect(store, RetentionPolicy(), now_us=now_us)
     except (HoldfastError, OSError) as error:
         log.warning("old runs could not be collected: %s", error)
-        return
+        return ()
     if collected.removed:
         log.info("%d old runs were removed (%d bytes)", len(collected.removed), collected.size)
+    return collected.removed

@@ -133,8 +133,7 @@ def delete(jobs: JobsArgument, store: StoreOption = None) -> None:
         for typed in jobs:
             job = await project.find(typed)
             await project.service.delete(job.id)
-            await project.runner.forget(job.id)
-            project.logs.delete(job.id)
+            await project.forget(job.id)
             typer.echo(f"deleted {job.id}")
 
     in_project(store, work)

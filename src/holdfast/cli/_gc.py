@@ -54,14 +54,12 @@ def gc(
 
 
 def _forget_jobs(location: str | None, job_ids: list[str]) -> None:
-    """Delete what is kept of those that were jobs beside their journals: their row, their workspaces, their output."""
+    """Delete what is kept of those that were jobs beside their journals: their workspaces, their output."""
     from holdfast.cli._project import Project, in_project
 
     async def work(project: Project) -> None:
         for job_id in job_ids:
-            if await project.jobs.delete(job_id):
-                await project.runner.forget(job_id)
-                project.logs.delete(job_id)
+            await project.forget(job_id)
 
     in_project(location, work)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from holdfast.schedules import ScheduleService, Ticker
 
 T = TypeVar("T")
+TIDY_SECONDS = 3600.0
+"""How often it is looked whether a day is over."""
 
 
 class Project:
@@ -116,6 +118,31 @@ class Project:
 
     async def is_served(self) -> bool:
         return await is_served(self.jobs, self.table, self.clock)
+
+    async def forget(self, job_id: str) -> None:
+        """Delete what is kept of an ended job beside its row: journal, workspace, output."""
+        await self.runner.forget(job_id)
+        self.logs.delete(job_id)
+
+    @asynccontextmanager
+    async def tidying(self) -> AsyncIterator[None]:
+        """Meanwhile, and at most once a day, let go of jobs and runs that ended long ago, with all they left."""
+        leaving = asyncio.Event()
+        tidying = asyncio.create_task(self._tidy(leaving))
+        try:
+            yield
+        finally:
+            leaving.set()
+            await tidying
+
+    async def _tidy(self, leaving: asyncio.Event) -> None:
+        from holdfast.checkpoints import collect_daily
+
+        while not leaving.is_set():
+            for gone in await collect_daily(self.store, self.home / "collected", now_us=self.clock.time_ns() // 1000):
+                await self.forget(gone.id)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(leaving.wait(), TIDY_SECONDS)
 
     async def aclose(self) -> None:
         if "runner" in self.__dict__:

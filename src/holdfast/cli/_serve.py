@@ -91,7 +91,7 @@ async def _serve(project: Project, binding: Binding, settings: Settings, worker:
     async with SqliteLedger(project.store.path) as ledger:
         serving = Serving(app_of(project, settings, worker, ledger), binding, worker)
         with stopping_on_signals(serving.stop):
-            async with project.deliverer():
+            async with project.deliverer(), project.tidying():
                 await serving.serve(listening, started=lambda: _greet(shown, tokens, project))
 
 

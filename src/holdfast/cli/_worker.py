@@ -46,7 +46,7 @@ def worker(
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, serving.stop)
         typer.echo(f"worker {serving.id} serves {project.store.path}", err=True)
-        async with deliverer, project.ticker(serving.wake).ticking():
+        async with deliverer, project.ticker(serving.wake).ticking(), project.tidying():
             return await serving.serve()
 
     if not in_project(store, work, make=True):

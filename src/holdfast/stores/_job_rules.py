@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from holdfast.errors import UsageError
+from holdfast.errors import RunBusyError, UsageError
 from holdfast.ports import Caps, Job, JobMove, JobQuery, JobStatus, check_job_transition
 
 NEW = (JobStatus.AWAITING_APPROVAL, JobStatus.QUEUED)
@@ -97,3 +97,9 @@ def matches(job: Job, query: JobQuery) -> bool:
 def following(job_id: str, status: JobStatus) -> str:
     """Why a job fails whose need did."""
     return f"needs job {job_id}, which {'failed' if status is JobStatus.FAILED else 'was cancelled'}"
+
+
+def check_ended(job_id: str, job: Job | None) -> None:
+    """Raise RunBusyError for a job that has not ended: its journal is what it goes on from."""
+    if job is not None and not job.status.is_terminal:
+        raise RunBusyError(f"run {job_id} is that of a job that is {job.status}; wait until it ends, or cancel it")

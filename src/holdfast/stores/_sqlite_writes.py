@@ -9,7 +9,10 @@ from collections.abc import Iterable
 from sqlite3 import Connection
 
 from holdfast.ports import Batch, BranchInfo, RunInfo, Session
+from holdfast.stores import _job_rules as job_rules
 from holdfast.stores import _rules as rules
+from holdfast.stores import _sqlite_job_reads as job_reads
+from holdfast.stores import _sqlite_job_writes as job_writes
 from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._sqlite_reads import END, SQL
 from holdfast.stores._sqlite_rows import event_values, key_of, mark_values, pack
@@ -152,6 +155,8 @@ def delete(connection: Connection, root_run_id: str, now_us: int) -> None:
         return
     run, _, owner, held_until_us, _ = known
     rules.check_free(root_run_id, "", owner, held_until_us, now_us)
+    job_rules.check_ended(root_run_id, job_reads.job(connection, root_run_id))
+    job_writes.delete(connection, root_run_id)  # in the same transaction: nobody can retry a job that has no journal
     for key in reads.branches(connection, root_run_id).keys.values():
         connection.execute(SQL["drop_events"], (key_of(key, 0), key_of(key, END)))
         for query in ("drop_branch_snapshots", "drop_branch_marks"):
