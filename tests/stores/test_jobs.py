@@ -71,7 +71,7 @@ def test_closing_jobs_leaves_the_store_beside_them_open(tmp_path: Path) -> None:
 
 SERVING = {
     "claim": ("ready_lanes", "ready_in_lane", "running_lanes", "is_registered"),
-    "a change of status": ("move", "recount_needs", "lost_need", "meet_need", "dependents", "delete_requests"),
+    "a change of status": ("move", "recount_needs", "lost_need", "recount_dependents", "dependents", "delete_requests"),
     "noticing": ("due", "next_due", "requests_of_worker", "requests_of_job", "changes", "changes_of_job", "last_change"),
     "a lost worker": ("held",),
     "looking up": ("job", "begins", "ends", "count"),

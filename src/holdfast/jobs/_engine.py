@@ -58,6 +58,8 @@ PEEK_SECONDS = 0.5
 """How long it may take until it is known that someone wants a job that is paused to go on."""
 _PUT_DOWN = {RunStatus.PAUSED: PEEK_SECONDS, RunStatus.WAITING: 0.05}
 """The same for a job that was put down; one that waits may have been woken by the clock alone."""
+_TAKEN_UP = {RunStatus.FAILED: ("retry", "rerun"), RunStatus.COMPLETED: ("rerun",), RunStatus.CANCELLED: ()}
+"""What takes up a job that has ended."""
 
 
 class JobEngine:
@@ -173,10 +175,13 @@ class JobEngine:
             return Opened(await journalling.begin(job.id, graph, made_by))
         restored = await restore(store, job.id, graph)
         status = RunStatus(restored.info.status)
-        if status.is_terminal and (status is not RunStatus.FAILED or await inbox.peek(0.0) not in ("retry", "rerun")):
+        if status.is_terminal and await inbox.peek(0.0) not in _TAKEN_UP[status]:
             return await self._recalled(restored, status)
         await inbox.peek(_PUT_DOWN.get(status, 0.0))
-        log, ref = await journalling.resume(restored, graph, made_by)
+        if status is RunStatus.COMPLETED:  # what it did then stays as it is: it goes on beside that
+            log, ref = await journalling.fork(restored, graph, made_by, "")
+        else:
+            log, ref = await journalling.resume(restored, graph, made_by)
         is_timed = definition.flow.limits.max_duration_minutes is not None
         worked = await worked_us(store, job.id, restored.branch, job.id) if is_timed else 0
         return Opened(log, ref, restored if restored.is_begun else None, worked)

@@ -33,7 +33,7 @@ JOB_MEANINGS: dict[JobStatus, str] = {
     JobStatus.RUNNING: "A worker has it, and at least one step is at work.",
     JobStatus.WAITING: "Nothing is at work: it needs something from outside, or a time to come. No worker has it.",
     JobStatus.PAUSED: "No step is started until someone resumes it. No worker has it.",
-    JobStatus.COMPLETED: "It settled with a result.",
+    JobStatus.COMPLETED: "It settled with a result. A step of it may be run again, with what depends on it.",
     JobStatus.FAILED: "It ended without its result; the reason says why. It may be retried.",
     JobStatus.CANCELLED: "It was told to end.",
 }
@@ -71,6 +71,7 @@ def _edges() -> tuple[JobTransition, ...]:
         JobTransition(s.PAUSED, s.FAILED, "a job that it needs fails or is cancelled"),
         JobTransition(s.PAUSED, s.CANCELLED, "it is cancelled before its first run"),
         JobTransition(s.FAILED, s.QUEUED, "someone retries it, or runs one of its steps again"),
+        JobTransition(s.COMPLETED, s.QUEUED, "someone runs one of its steps again"),
     )
 
 

@@ -356,10 +356,10 @@ class JobRunner(Protocol):
     async def run(self, job: Job, control: JobControl) -> JobOutcome:
         """Run a claimed job, or go on with it, until it ends, waits or is paused; then hold nothing of it.
 
-        Its journal says how far it came. One that had ended there already is not run again: its outcome is returned, unless a
-        `retry` or `rerun` request is waiting (then it is waiting before this is called). A `cancel` ends it as cancelled;
-        a `pause` lets running steps finish and starts none. Whatever it raises fails the job, with the message as the reason:
-        that is how a job says that it cannot go on; RunBusyError only puts it off.
+        Its journal says how far it came. One that had ended there already is not run again: its outcome is returned, unless it
+        failed and a `retry`, or it failed or completed and a `rerun`, is waiting (then it is waiting before this is called). A
+        `cancel` ends it as cancelled; a `pause` lets running steps finish and starts none. Whatever it raises fails the job, with
+        the message as the reason: that is how a job says that it cannot go on; RunBusyError only puts it off.
 
         Cancelling this call is a *departure* (the worker leaves): release everything, let no step stay running, leave the run as
         one that can be taken up by another worker, and raise CancelledError.

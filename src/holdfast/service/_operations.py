@@ -50,6 +50,7 @@ OPERATIONS: Mapping[Operation, Mapping[JobStatus, How]] = {
         S.WAITING: QUEUE_AND_ASK,
         S.PAUSED: QUEUE_AND_ASK,
         S.FAILED: QUEUE_AND_ASK,
+        S.COMPLETED: QUEUE_AND_ASK,
     },
     "answer": {S.QUEUED: ASK, S.RUNNING: ASK, S.WAITING: QUEUE_AND_ASK},
 }
@@ -69,7 +70,7 @@ _ADVICE: Mapping[Operation, str] = {
     "resume": "only a job that is paused or waits can be resumed; a failed one can be retried",
     "cancel": "",
     "retry": "only a failed job can be retried; submit it again for a new run",
-    "rerun": "steps of a job that completed or was cancelled stay as they are: submit it again",
+    "rerun": "steps of a job that was cancelled, or has not been approved, are not run again: submit it anew",
     "answer": "a paused job takes answers once it is resumed; one that has ended takes none",
 }
 

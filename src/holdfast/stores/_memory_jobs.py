@@ -123,7 +123,7 @@ class MemoryJobs(Closing):
             updated_us=move.now_us,
             started_us=(job.started_us or move.now_us) if worker else job.started_us,
             ended_us=move.now_us if ends else None,
-            outputs=job.outputs if move.outputs is None else move.outputs,
+            outputs=move.outputs if move.outputs is not None or move.source is JobStatus.COMPLETED else job.outputs,
             asks=() if ends else asks,
         )
         self._note(job.id, move.source, move.target, move.now_us, move.reason, move.by or worker)

@@ -93,7 +93,7 @@ def _move(connection: Connection, telling: Telling, move: JobMove, worker: str =
     connection.execute(SQL["add_change"], (key, move.source, move.target, move.now_us, move.reason, by))
     hears = telling.hears(webhook)
     asked = reads.asks(connection, key) if hears else ()
-    if move.outputs is not None:
+    if move.outputs is not None or move.source is JobStatus.COMPLETED:
         connection.execute(SQL["set_outputs"], (move.outputs, key))
     if move.asks is not None or move.target.is_terminal:
         connection.execute(SQL["set_asks"], (msgspec.json.encode(move.asks or ()), key))
@@ -101,6 +101,8 @@ def _move(connection: Connection, telling: Telling, move: JobMove, worker: str =
         connection.execute(SQL["recount_needs"], (key,))
     if hears:
         outbox.tell_of_move(connection, telling, move, asked)
+    if move.source is JobStatus.COMPLETED:  # those that need it wait for it again
+        connection.execute(SQL["recount_dependents"], (key,))
     if move.target.is_terminal:
         _follow_end(connection, telling, key, move)
     return True
@@ -109,7 +111,7 @@ def _move(connection: Connection, telling: Telling, move: JobMove, worker: str =
 def _follow_end(connection: Connection, telling: Telling, key: int, move: JobMove) -> None:
     connection.execute(SQL["delete_requests"], (key,))
     if move.target is JobStatus.COMPLETED:
-        connection.execute(SQL["meet_need"], (key,))
+        connection.execute(SQL["recount_dependents"], (key,))
         return
     reason = rules.following(move.job_id, move.target)
     for job_id, status, version in connection.execute(SQL["dependents"], (key,)).fetchall():

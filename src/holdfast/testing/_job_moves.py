@@ -166,6 +166,22 @@ class JobMoves(JobStoreCase):
             await store.register(worker)
             assert await store.claim_job(job.id, worker.id, ANY, now_us=9) is not None
 
+    async def test_a_completed_job_that_goes_on_has_no_result_and_holds_up_those_that_need_it(self) -> None:
+        async with self.opened() as store:
+            first, second = await running(store), await added(store)
+            child = await added(store, needs=(first.id, second.id))
+            first = await moved(store, first, S.COMPLETED, outputs=b"1")
+            first = await moved(store, first, S.QUEUED)
+            assert (first.outputs, first.ended_us) == (None, None)
+            worker = make_worker()
+            await store.register(worker)
+            claimed = {job.id: job for job in await store.claim(worker.id, ANY, now_us=9, limit=9)}
+            assert set(claimed) == {first.id, second.id}
+            await moved(store, claimed[first.id], S.COMPLETED)
+            assert await store.claim(worker.id, ANY, now_us=9, limit=9) == []
+            await moved(store, claimed[second.id], S.COMPLETED)
+            assert [job.id for job in await store.claim(worker.id, ANY, now_us=9, limit=9)] == [child.id]
+
     async def test_jobs_that_need_a_lost_one_fail_with_it_at_any_depth(self) -> None:
         for ending in LOST:
             async with self.opened() as store:

@@ -144,6 +144,18 @@ class JobRunnerConformance(ABC):
         assert self.lines("first") == 2
         assert await again.asked() == []
 
+    async def test_a_step_of_a_completed_job_is_run_again_with_what_depends_on_it(self) -> None:
+        claimed = await self.claimed("flaky")
+        (self.folder / "ready").touch()
+        assert (await self.run(claimed)).status is JobStatus.COMPLETED
+        again = claimed.again()
+        await again.ask("rerun", step="first")
+        outcome = await self.run(again)
+        assert outcome.status is JobStatus.COMPLETED
+        assert self.lines("first") == 2
+        assert await again.asked() == []
+        assert await self.run(claimed.again()) == outcome
+
     # -- cancelling and leaving ------------------------------------------------------------------------------------
 
     async def test_a_running_job_is_cancelled(self) -> None:

@@ -45,8 +45,11 @@ WHERE key = ?;
 SELECT needed.id, needed.status FROM job JOIN job_need ON job_need.job = job.key JOIN job AS needed ON needed.key = job_need.need
 WHERE job.id = ? AND needed.status IN ('failed', 'cancelled') LIMIT 1;
 
--- name: meet_need
-UPDATE job SET open_needs = open_needs - 1 WHERE key IN (SELECT job FROM job_need WHERE need = ?);
+-- name: recount_dependents
+UPDATE job SET open_needs = (
+    SELECT count(*) FROM job_need JOIN job AS needed ON needed.key = job_need.need
+    WHERE job_need.job = job.key AND needed.status <> 'completed')
+WHERE key IN (SELECT job FROM job_need WHERE need = ?);
 
 -- name: dependents
 SELECT job.id, job.status, job.version FROM job_need JOIN job ON job.key = job_need.job
