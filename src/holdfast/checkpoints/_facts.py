@@ -151,7 +151,7 @@ _FACTS: dict[type[BaseEvent], Callable[[Any], Fact]] = {
 _BEGAN = Opener | CheckpointRestoredEvent
 _REQUESTS: dict[type[BaseEvent], Callable[[Any], Fact | None]] = {
     StepSkippedEvent: lambda event: Skipped(event.step) if event.step else None,
-    StepRerunRequestedEvent: lambda event: Rerun(event.step),
+    StepRerunRequestedEvent: lambda event: Rerun(event.step, event.inside),
     JobPausedEvent: lambda event: (
         None if event.step else Paused(event.reason)
     ),  # a rule's pause is in its step's verdict

@@ -21,6 +21,7 @@ from holdfast.events.families.human import (
     HumanFeedbackRequestedEvent,
     HumanRequestTimedOutEvent,
 )
+from holdfast.events.families.job import JobStartedEvent
 from holdfast.events.families.llm import LLMCallCompletedEvent, LLMCallFailedEvent, LLMCallPausedEvent
 from holdfast.events.families.state import StateConflictEvent
 from holdfast.events.families.tool import ToolUsageErrorEvent, ToolUsageFinishedEvent
@@ -154,6 +155,8 @@ class Fold:
         if (parent := self.runs.get(parent_id)) is not None and event.graph:
             parent.children[key] = run_id
             self.runs[run_id] = Progress(msgspec.convert(event.graph, Graph), parent=parent_id)
+            if isinstance(event, JobStartedEvent) and event.progress:
+                _go_on_from(self.runs[run_id], event.progress)
 
     def _note(self, run: Progress, event: BaseEvent, fact: Fact | None) -> None:
         if isinstance(event, Opener):
@@ -174,14 +177,17 @@ class Fold:
         elif isinstance(event, LLMCallPausedEvent) and event.request_id:
             secret = {"type": event.type, "message": event.message}
             self.root.asked[event.request_id] = Asked(event.event_id, secret)
-        elif (
-            isinstance(event, CheckpointRestoredEvent) and run is self.root
-        ):  # keys that are still missing are told of again
-            run.asked = {known: one for known, one in run.asked.items() if one.event["type"] != "llm_call_paused"}
+        elif isinstance(event, CheckpointRestoredEvent):
+            self._take_up(run)
         elif isinstance(event, StateConflictEvent):
             run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
         elif isinstance(event, Finisher) and event.started_event_id in (None, "", run.opened_by):
             run.is_finished = True
+
+    def _take_up(self, run: Progress) -> None:
+        run.is_finished = False
+        if run is self.root:  # keys that are still missing are told of again
+            run.asked = {known: one for known, one in run.asked.items() if one.event["type"] != "llm_call_paused"}
 
     @staticmethod
     def _answer(run: Progress, request_id: str, answer: Any) -> None:
@@ -240,6 +246,12 @@ class Fold:
         for run_id, run in told["runs"].items():
             fold.runs[run_id] = _progress_of(run, graph if run_id == root_run_id else None)
         return fold
+
+
+def _go_on_from(run: Progress, told: dict[str, Any]) -> None:
+    """Have a run begin where another one was."""
+    run.standing = msgspec.convert(told["standing"], GraphState)
+    run.results, run.event_ids = dict(told["results"]), dict(told["event_ids"])
 
 
 def step_of(request_id: str) -> str:

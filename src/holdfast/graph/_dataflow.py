@@ -151,7 +151,7 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
     if isinstance(fact, Skipped):
         return replace(state, data=replace(data, skipped=data.skipped | {fact.step}, forced=data.forced - {fact.step}))
     if isinstance(fact, Rerun):
-        return _rerun(graph, state, data, fact.step)
+        return _rerun(graph, state, data, fact)
     return _end(graph, state, data, fact)
 
 
@@ -195,6 +195,7 @@ def _start(graph: Graph, state: GraphState, data: DataState, fact: Started) -> G
         fallback=fact.fallback,
         until_us=before.until_us if before is not None else None,
         since_us=before.since_us if before is not None else None,
+        inside=before.inside if before is not None else data.inside.get(fact.step, ""),
     )
     step = {fact.step}
     data = replace(
@@ -202,6 +203,7 @@ def _start(graph: Graph, state: GraphState, data: DataState, fact: Started) -> G
         seen={**data.seen, fact.step: fact.uses},
         again=_without(data.again, key),
         forced=data.forced - step,
+        inside=_without(data.inside, fact.step),
         skipped=data.skipped - step,
         excused=data.excused - step,
     )
@@ -335,12 +337,14 @@ def _resume(graph: Graph, state: GraphState, data: DataState) -> GraphState:
     return replace(state, data=replace(data, held={}, paused=None))
 
 
-def _rerun(graph: Graph, state: GraphState, data: DataState, step: str) -> GraphState:
+def _rerun(graph: Graph, state: GraphState, data: DataState, fact: Rerun) -> GraphState:
+    step = fact.step
     fresh = {rule_key(step, rule) for rule, _ in graph.shape.wired[step].loops}
     data = replace(
         _call_again(graph, data, step),
         rounds={rule: n for rule, n in data.rounds.items() if rule not in fresh},
         held=_without(data.held, step),
+        inside={**data.inside, step: fact.inside} if fact.inside else _without(data.inside, step),
         again={key: execution for key, execution in data.again.items() if execution.step != step},
     )
     waiting = {key: execution for key, execution in state.waiting.items() if execution.step != step}

@@ -109,6 +109,8 @@ class Rerun(Struct, frozen=True, tag="rerun"):
     """Somebody wants a step to run again, with all that depends on it."""
 
     step: str
+    inside: str = ""
+    """of a step that is made of steps: the one of them to begin with, what came before it stays; empty for all of it"""
 
 
 Fact: TypeAlias = Began | Started | Completed | Failed | Cancelled | Waiting | Skipped | Paused | Resumed | Rerun

@@ -27,6 +27,8 @@ class Execution(Struct, frozen=True):
     """when it goes on by itself, if it waits or has waited"""
     since_us: int | None = None
     """since when it waits"""
+    inside: str = ""
+    """of a step that is made of steps: the one to begin with, what came before it in its last execution stays"""
 
     @property
     def key(self) -> str:
@@ -80,6 +82,8 @@ class DataState(Struct, frozen=True):
     judged: dict[str, Judgement] = {}
     forced: frozenset[str] = frozenset()
     """steps that are to run again though nothing they were given has changed"""
+    inside: dict[str, str] = {}
+    """for some of these, the step inside them to begin with"""
     rounds: dict[str, int] = {}
     """how often each rule went back, in the present frame"""
     turned: frozenset[str] = frozenset()

@@ -43,6 +43,8 @@ class Beginning(Struct, frozen=True, eq=False):
     branch: str = "main"
     worked_us: int = 0
     """how long it was at work before"""
+    continues: str = ""
+    """the run that `progress` is of, if this is another one"""
 
 
 class JobBody:
@@ -79,7 +81,9 @@ class JobBody:
         scope, beginning = self.scope, self._beginning
         self._take_back(run)
         scheduler = JobScheduler(run, JobProgram(run, scope), beginning.log, self.requests)
-        if beginning.progress is None:
+        if beginning.progress is not None:
+            self._set_up(scheduler, beginning.progress)
+        if beginning.progress is None or beginning.continues:
             run.move(JobStartedEvent, **self._about(), flow_name=scope.flow.name, **self._call(scheduler))
         else:
             self._take_up(run, scheduler, beginning.progress)
@@ -110,10 +114,15 @@ class JobBody:
         if not called_as:
             secret = {one.name for one in self.scope.flow.variables if one.sensitive}
             return {"inputs": {name: value for name, value in self.scope.variables.items() if name not in secret}}
-        return {"called_as": called_as, "graph": msgspec.to_builtins(scheduler.graph)}
+        told = {"called_as": called_as, "graph": msgspec.to_builtins(scheduler.graph)}
+        if not self._beginning.continues:
+            return told
+        kept = {"results": scheduler.results, "event_ids": scheduler.event_ids}
+        progress = {"standing": msgspec.to_builtins(scheduler.state), **kept}
+        return {**told, "continues": self._beginning.continues, "progress": progress}
 
-    def _take_up(self, run: Run, scheduler: JobScheduler, progress: Progress) -> None:
-        """Go on where the run was: its standing, its results, and the scope its events hang under."""
+    def _set_up(self, scheduler: JobScheduler, progress: Progress) -> None:
+        """Stand where a run was: with its results, and its conversations."""
         scheduler.state = progress.standing
         scheduler.results = dict(progress.results)
         for key, result in progress.results.items():
@@ -121,6 +130,9 @@ class JobBody:
             if step is not None and isinstance(result, dict) and isinstance(result.get("_session"), dict):
                 self.scope.remember_session(step, result["_session"])
         scheduler.event_ids = dict(progress.event_ids)
+
+    def _take_up(self, run: Run, scheduler: JobScheduler, progress: Progress) -> None:
+        """Go on with the run itself: its events hang under the scope that they did."""
         here = run.place
         outer = EventScope(progress.opened_by, "job", here.scope) if progress.opened_by else here.scope
         run.place = Position(run.id, outer, here.subject, here.triggered_by)

@@ -84,6 +84,7 @@ class JobScheduler(Scheduler):
         self.waits: dict[str, Wait] = {}
         """What executions that wait wait for."""
         self._is_root = run.parent is None
+        self._prefix = "".join(f"{name}/" for name in program.scope.path)
         self._timer: asyncio.Task[None] | None = None
         self._timed_for = 0
 
@@ -100,9 +101,12 @@ class JobScheduler(Scheduler):
     # -- what to do next -------------------------------------------------------------------------------------------
 
     def decide(self) -> list[Command]:
+        self._take_passed()
         while self.requests:
-            self._act(request := self.requests.popleft())
-            self.acted.append(request)
+            request = self.requests.popleft()
+            if not self._pass_on(request):
+                self._act(request)
+                self.acted.append(request)
         self._wake_due()
         while True:
             commands = decide(self.graph, self.state)
@@ -142,18 +146,50 @@ class JobScheduler(Scheduler):
                 self.shared.paused = True
             elif request.kind == "resume":
                 self._resume(request.reason)
-            elif request.kind == "rerun" and request.step in self.graph.by_name:
-                about = {"name": request.step, "step": request.step, "requested_by": request.by}
-                self.run.tell(StepRerunRequestedEvent, **about)
-                self.state = evolve(self.graph, self.state, Rerun(request.step))
-                self.waits = {key: wait for key, wait in self.waits.items() if key in self.state.waiting}
-                self._resume("")
+            elif request.kind == "rerun":
+                self._rerun(request)
             elif request.kind == "answer":
                 self.shared.answers[request.ask] = request.values
                 self.shared.knock()  # it may be for a step inside a step
                 for key, wait in list(self.waits.items()):
                     if any(ask.id == request.ask for ask in wait.asks):
                         self._wake(key)
+
+    def _rerun(self, request: Request) -> None:
+        step, _, inside = request.step.partition("/")
+        wiring = self.graph.shape.wired.get(step)
+        if wiring is None or (inside and not wiring.nested):
+            return
+        about = {"name": step, "step": step, "inside": inside, "requested_by": request.by}
+        self.run.tell(StepRerunRequestedEvent, **about)
+        self.state = evolve(self.graph, self.state, Rerun(step, inside))
+        self.waits = {key: wait for key, wait in self.waits.items() if key in self.state.waiting}
+        self._resume("")
+
+    def _take_passed(self) -> None:
+        """Hear what is asked of steps below, unless the step around them is at work: then whoever runs inside it does."""
+        for asked in [asked for asked in self.shared.passed if asked[0].startswith(self._prefix)]:
+            path = asked[0].removeprefix(self._prefix)
+            around, _, inside = path.partition("/")
+            if not inside or not self._at_work(around):
+                self.shared.passed.remove(asked)
+                self.requests.append(replace(asked[1], step=path))
+
+    def _pass_on(self, request: Request) -> bool:
+        """Whether it is about a step inside one that is at work, and was passed on to that."""
+        around, _, inside = request.step.partition("/")
+        if request.kind != "rerun" or not inside or not (working := self._at_work(around)):
+            return False
+        self.shared.passed.append((self._prefix + request.step, request))
+        self._resume("")
+        for execution in working:
+            self._wake(execution.key)
+        self.shared.knock()
+        return True
+
+    def _at_work(self, step: str) -> list[Execution]:
+        again = self.state.data.again if self.state.data is not None else {}
+        return [one for one in (*self.state.in_flight.values(), *again.values()) if one.step == step]
 
     def _resume(self, reason: str) -> None:
         data = self.state.data

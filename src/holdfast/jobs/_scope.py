@@ -82,10 +82,18 @@ class Shared:
         self.parked: dict[str, Parked] = {}
         self.kept: dict[str, Kept] = {}
         """What runs of the job hold while it is paused, by run."""
+        self.passed: list[tuple[str, Request]] = []
+        """Steps inside steps that are to run again, by their path, until whoever runs them has heard of it."""
+        self.recalled: dict[str, dict[str, tuple[str, Progress]]] = {}
+        """Flows that a step in flight ran before and goes on with, by its execution and their item."""
         self.done: dict[str, Any] = {}
         """Outputs of flows inside steps that are not over, by the call that started them."""
         self._loop = asyncio.get_running_loop()
         self._knock: asyncio.Future[None] | None = None
+
+    def is_passed(self, path: str) -> bool:
+        """Whether a step below a path is to run again."""
+        return any(wanted.startswith(f"{path}/") for wanted, _ in self.passed)
 
     @cached_property
     def workspace(self) -> Path:

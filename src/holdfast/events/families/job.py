@@ -50,6 +50,10 @@ class JobStartedEvent(JobEvent):
     """of a flow inside a step: the run and the call that started it"""
     graph: dict[str, Any] = {}
     """of such a flow: what is needed to take it up again"""
+    continues: str = ""
+    """of one that begins with a step in its middle: the run whose results it goes on with"""
+    progress: dict[str, Any] = {}
+    """of one that does: how far that run had come"""
 
 
 class JobWaitingEvent(JobEvent):

@@ -108,6 +108,8 @@ class StepRerunRequestedEvent(BaseEvent):
 
     name: str
     step: str = ""
+    inside: str = ""
+    """of a step that is made of steps: the one to begin with; empty for all of it"""
     requested_by: str = ""
 
 

@@ -85,11 +85,19 @@ class _Items:
         done, _ = await asyncio.wait({*self._working, knock}, return_when=asyncio.FIRST_COMPLETED)
         for task in [task for task in self._working if task in done]:
             self._take(task, self._working.pop(task))
+        for index in [index for index in self._results if self._is_passed(index)]:
+            del self._results[index]
+            self._left.append(index)
         answers = self._call.scope.shared.answers
         for index, wait in list(self._waiting.items()):
             if any(ask.id in answers for ask in wait.asks):
                 self._show(self._waiting.pop(index), shown=False)
                 self._left.append(index)
+
+    def _is_passed(self, index: int) -> bool:
+        """Whether a step of an item that is done is to run again."""
+        shared = self._call.scope.shared
+        return bool(shared.passed) and shared.is_passed(f"{self._call.scope.step_path(self._call.step.name)}/{index}")
 
     def _take(self, task: asyncio.Task[Any], index: int) -> None:
         about = {"step": self._call.step.name, "index": index}
