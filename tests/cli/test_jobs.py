@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -114,6 +115,25 @@ def test_a_run_that_is_watched_in_a_pipe_tells_its_steps_in_lines(cli: Cli) -> N
     assert "greet\tstderr\tthinking of Ann\n" in said.out
     assert said.out.endswith('{\n  "greeting": "hello Ann"\n}\n')
     assert "\033" not in said.out + said.err
+
+
+def test_settings_are_shown_and_set_and_every_job_has_them(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    config:
+      model: {description: Which one}
+      key: {sensitive: true}
+    steps:
+      tell: {inputs: {model: $job.model}, run: 'printf "%s" "$model"'}
+    """
+    cli.flow("set", textwrap.dedent(text))
+    monkeypatch.setenv("HOLDFAST_VAR_KEY", "hunter2")
+    assert cli.ok("config", "set").out == "model\t\tmissing\tWhich one\nkey\t\tHOLDFAST_VAR_KEY\n"
+    assert "holdfast config set --set model=TEXT" in cli("run", "set", "--wait").err
+    cli.ok("config", "set", "--set", "model=fast")
+    assert cli.ok("config", "set", "--json").json[0]["from"] == "config.local.yaml"
+    assert cli.ok("run", "set", "--wait").json["outputs"] == {"stdout": "fast"}
+    assert "sensitive" in cli("config", "set", "--set", "key=x").err
+    assert cli.ok("config", "hello").out.startswith("the flow hello has no settings")
 
 
 def test_a_missing_input_prints_the_exact_flag_to_add(cli: Cli) -> None:

@@ -22,6 +22,7 @@ from holdfast.flowfiles import (
     parse_assignments,
     read_secrets,
     resolve_variables,
+    write_local_config,
 )
 
 AT = Position("x")
@@ -171,3 +172,31 @@ def test_any_value_fits_or_is_refused_and_what_fits_fits_again(value: Any, kind:
         assert str(error).startswith("x ")  # noqa: PT017
         return
     assert coerce(field, fitted) == fitted or fitted != fitted
+
+
+def test_settings_are_kept_once_for_all_and_forgotten_again(folder: Folder, flow: FlowFile) -> None:
+    path = write_local_config(flow, {"model": "a: b # 'x'"})
+    assert path == local_config_path(flow)
+    assert resolve_variables(flow, {"topic": "a", "depth": "low"}, environ={}).values["model"] == "a: b # 'x'"
+    write_local_config(flow, {"model": "large"})
+    assert resolve_variables(flow, {"topic": "a", "depth": "low"}, environ={}).values["model"] == "large"
+    write_local_config(flow, {}, ["model"])
+    assert resolve_variables(flow, {"topic": "a", "depth": "low"}, environ={}).values["model"] == "small"
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [({"modle": "x"}, "did you mean model"), ({"topic": "x"}, "no setting 'topic'"), ({"key": "hunter2"}, "sensitive")],
+)
+def test_what_is_no_setting_or_secret_is_not_kept(flow: FlowFile, given_: dict[str, Any], said: str) -> None:
+    with pytest.raises(FlowInputError, match=said):
+        write_local_config(flow, given_)
+    assert not local_config_path(flow).exists()
+
+
+def test_a_missing_setting_says_how_to_give_it_once_for_all(folder: Folder) -> None:
+    made = folder.load("config: {model: {}}\nsteps: {a: {run: x}}\n")
+    with pytest.raises(
+        FlowInputError, match=r"--input model=TEXT, or once for all jobs: holdfast config x --set model=TEXT"
+    ):
+        resolve_variables(made, environ={})

@@ -49,3 +49,11 @@ def test_an_environment_that_cannot_be_meant_is_refused(tmp_path: Path, variable
 def test_a_flag_that_is_no_cap_is_refused(flag: str) -> None:
     with pytest.raises(UsageError, match="is no cap; write total=4"):
         with_flags(WorkerOptions(), None, [flag])
+
+
+def test_how_large_outputs_may_be_is_set_as_the_rest_is(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text("[worker]\noutput_bytes = 1000\n")
+    assert read_settings(tmp_path, {}).output_bytes == 1000
+    assert read_settings(tmp_path, {"HOLDFAST_OUTPUT_BYTES": "77"}).output_bytes == 77
+    with pytest.raises(ConfigurationError, match="must be a number of bytes"):
+        read_settings(tmp_path, {"HOLDFAST_OUTPUT_BYTES": "5MB"})

@@ -15,6 +15,7 @@ from holdfast.cli import (
     _ask,
     _cache,
     _checkpoint,
+    _config,
     _doctor,
     _events,
     _flowfiles,
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.command("init", epilog=_new.INIT_EPILOG)(_new.init)
 app.command("new", epilog=_new.NEW_EPILOG)(_new.new)
+app.command("config", epilog=_config.EPILOG)(_config.config)
 app.command("run", epilog=_run.EPILOG)(_run.run)
 app.command("jobs", epilog=_jobs.JOBS_EPILOG)(_jobs.jobs)
 app.command("status", epilog=_jobs.STATUS_EPILOG)(_jobs.status)

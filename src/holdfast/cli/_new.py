@@ -20,6 +20,7 @@ SETTINGS = """\
 
 [worker]
 # places = 8            # jobs that one worker runs at once (HOLDFAST_WORKER_PLACES)
+# output_bytes = 5242880  # what the outputs of one step may be; larger things belong in files (HOLDFAST_OUTPUT_BYTES)
 
 [caps]
 # total = 16            # jobs that run at once, whoever runs them (HOLDFAST_CAPS_TOTAL)

@@ -67,7 +67,7 @@ class Project:
     def runner(self) -> JobRunner:
         from holdfast.jobs import JobEngine
 
-        return JobEngine(self.runtime, home=self.home)
+        return JobEngine(self.runtime, home=self.home, output_cap=self.settings().output_bytes)
 
     @cached_property
     def timetable(self) -> ScheduleService:

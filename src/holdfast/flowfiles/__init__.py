@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from holdfast.flowfiles._variables import resolve_variables as resolve_variables
     from holdfast.flowfiles._variables import secret_variable as secret_variable
     from holdfast.flowfiles._variables import secret_variables as secret_variables
+    from holdfast.flowfiles._variables import write_local_config as write_local_config
 
 _WHERE = {
     "NEVER_RETRIED": "_parts",
@@ -153,6 +154,7 @@ _WHERE = {
     "terminals": "_order",
     "to_graph": "_picture",
     "waits_for": "_order",
+    "write_local_config": "_variables",
 }
 
 __all__ = sorted(_WHERE)  # noqa: PLE0605

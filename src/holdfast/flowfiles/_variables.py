@@ -59,7 +59,7 @@ def resolve_variables(
         if not found and one.default is UNSET and one.required:
             missing.append(one)
         values[one.name] = _fitting(one, found[0]) if found else None if one.default is UNSET else one.default
-    _complain_of(missing)
+    _complain_of(flow, missing)
     return Resolved(values, tuple(one.name for one in flow.variables if one.sensitive))
 
 
@@ -134,6 +134,41 @@ def read_local_config(flow: FlowFile) -> dict[str, Any]:
     return found
 
 
+def write_local_config(flow: FlowFile, given: Mapping[str, Any], forgotten: Iterable[str] = ()) -> Path:
+    """Keep settings beside the flow, and forget others; what is kept otherwise stays. Returns the file.
+
+    Raises FlowInputError for what is no setting, does not fit or is sensitive; FlowFileError if the file cannot be read or written.
+    """
+    settings, kept = {one.name: one for one in flow.config}, read_local_config(flow)
+    forgotten = tuple(forgotten)
+    for name in (*given, *forgotten):
+        if name not in settings:
+            hint = did_you_mean(name, settings) or f"; it has {', '.join(settings) or 'none'}"
+            raise FlowInputError(f"the flow {flow.name} has no setting {name!r:.60}{hint}")
+    _check_known(flow, given)
+    kept |= {name: _fitting(settings[name], value) for name, value in given.items()}
+    kept = {name: value for name, value in kept.items() if name not in forgotten}
+    path = local_config_path(flow)
+    lines = [f"{name}: {msgspec.json.encode(value).decode()}\n" for name, value in kept.items()]  # JSON is YAML
+    try:
+        if lines:
+            _write_whole(path, f"# settings of the flow {flow.name}; `holdfast config` writes this\n{''.join(lines)}")
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise FlowFileError(f"{shown_path(path)} cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def _write_whole(path: Path, text: str) -> None:
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        written.write_text(text, encoding="utf-8")
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+
+
 def local_config_path(flow: FlowFile) -> Path:
     """Where a flow's settings are kept."""
     file = Path(flow.at.file).name
@@ -191,11 +226,14 @@ def fit_secret(variable: Variable, value: str) -> Any:
         raise FlowInputError(f"{secret_variable(variable.name)} does not fit the type {variable.type}") from None
 
 
-def _complain_of(missing: list[Variable]) -> None:
+def _complain_of(flow: FlowFile, missing: list[Variable]) -> None:
     if missing:
         flags = " ".join(f"--input {one.name}={_sample(one)}" for one in missing)
         names = ", ".join(one.name for one in missing)
-        raise FlowInputError(f"{'inputs are' if len(missing) > 1 else 'an input is'} missing: {names}; add {flags}")
+        said = f"{'inputs are' if len(missing) > 1 else 'an input is'} missing: {names}; add {flags}"
+        settings = " ".join(f"--set {one.name}={_sample(one)}" for one in missing if one in flow.config)
+        more = f", or once for all jobs: holdfast config {flow.name} {settings}" if settings else ""
+        raise FlowInputError(said + more)
 
 
 def _sample(variable: Variable) -> str:

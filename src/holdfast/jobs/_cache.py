@@ -77,5 +77,6 @@ def key_of(call: Call) -> str:
         shaped = encode_plain(plain({"inputs": call.inputs, "items": list(call.items), "settings": settings}))
     except NotStorableError:
         return ""
-    by = msgspec.json.encode((step.name, call.executor, scope.flow.digest, step.cache.key_extra))
+    defaults = {"llm": scope.engine.default_model, "agent": scope.engine.default_agent}.get(step.kind, "")
+    by = msgspec.json.encode((step.name, call.executor, defaults, scope.flow.digest, step.cache.key_extra))
     return hashlib.sha256(by + b"\0" + shaped).hexdigest()

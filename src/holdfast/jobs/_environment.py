@@ -16,6 +16,9 @@ VALUE_BYTES = 64 * 1024
 """A larger value is only in the file."""
 ALL_BYTES = 512 * 1024
 """Values past this, together, are only in the file."""
+ALIAS_BYTES = 128 * 1024
+"""Values past this, together, are not under the names that existing flows read: the system bounds an environment."""
+OWN = "HOLDFAST_"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _REFUSED = frozenset(
     [
@@ -59,17 +62,17 @@ def environment_of(call: Call, inputs_file: Path) -> dict[str, str]:
     env = dict(call.scope.shared.environment)
     for name in call.inputs:
         env.pop(name, None)  # what is absent is not the worker's own either
-    room = ALL_BYTES
+    total = 0
     for name, value in call.inputs.items():
         _check_name(name)
         text = _text(value)
         if text is None or "\0" in text or len(encoded := text.encode("utf-8", "surrogatepass")) > VALUE_BYTES:
             continue
-        room -= 2 * len(encoded)
-        if room < 0:
+        total += len(encoded)
+        if total > ALL_BYTES:
             continue
-        env[name] = text
-        env.update(_aliases(f"INPUT_{name.upper()}", text))
+        aliases = _aliases(f"INPUT_{name.upper()}", text)
+        env |= {name: text, **(aliases if total <= ALIAS_BYTES else {OWN + f"INPUT_{name.upper()}": text})}
     env |= {
         name: value for key, said in _about(call, inputs_file).items() for name, value in _aliases(key, said).items()
     }
@@ -118,7 +121,7 @@ def _about(call: Call, inputs_file: Path) -> dict[str, str]:
 
 def _aliases(key: str, value: str) -> dict[str, str]:
     """A variable under our name and under those that existing flows read."""
-    aliases = {f"HOLDFAST_{key}": value, f"STEPWISE_{key}": value, f"JOB_ENGINE_{key}": value}
+    aliases = {f"{OWN}{key}": value, f"STEPWISE_{key}": value, f"JOB_ENGINE_{key}": value}
     if key == "INPUTS_FILE":
         aliases["JOB_ENGINE_INPUTS"] = value
     return aliases

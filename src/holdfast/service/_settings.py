@@ -15,7 +15,7 @@ from holdfast.ports import Caps
 from holdfast.service._worker import WorkerOptions
 
 SETTINGS_FILE = "holdfast.toml"
-PLACES, TOTAL = "HOLDFAST_WORKER_PLACES", "HOLDFAST_CAPS_TOTAL"
+PLACES, TOTAL, OUTPUT = "HOLDFAST_WORKER_PLACES", "HOLDFAST_CAPS_TOTAL", "HOLDFAST_OUTPUT_BYTES"
 KINDS = ("flow", "executor", "agent")
 
 
@@ -29,7 +29,7 @@ def read_settings(home: Path, environ: Mapping[str, str] | None = None) -> Worke
         raise ConfigurationError(f"{path} cannot be read: {error}") from error
     _check_keys(path, told, "", ("worker", "caps", "agents", "hooks", "webhooks"))
     worker, caps = _table(path, told, "worker"), _table(path, told, "caps")
-    _check_keys(path, worker, "worker.", ("places",))
+    _check_keys(path, worker, "worker.", ("places", "output_bytes"))
     _check_keys(path, caps, "caps.", ("total", *KINDS))
     by_use = {
         f"{kind}:{name}": _count(f"{path}: caps.{kind}.{name}", number)
@@ -37,10 +37,12 @@ def read_settings(home: Path, environ: Mapping[str, str] | None = None) -> Worke
         for name, number in _table(path, caps, kind).items()
     }
     places = environ.get(PLACES, worker.get("places", WorkerOptions().places))
+    output = environ.get(OUTPUT, worker.get("output_bytes", WorkerOptions().output_bytes))
     total = environ.get(TOTAL, caps.get("total"))
     return WorkerOptions(
         caps=Caps(None if total is None else _count(f"caps.total or {TOTAL}", total), by_use),
         places=max(_count(f"worker.places or {PLACES}", places), 1),
+        output_bytes=_count(f"worker.output_bytes or {OUTPUT}", output, "bytes"),
     )
 
 
@@ -72,8 +74,8 @@ def _check_keys(path: Path, told: Mapping[str, Any], prefix: str, known: tuple[s
             raise ConfigurationError(f"{path}: there is no setting {prefix}{key}; there are: {', '.join(known)}")
 
 
-def _count(where: str, value: Any) -> int:
+def _count(where: str, value: Any, what: str = "jobs") -> int:
     text = str(value)
     if isinstance(value, bool) or not text.isdecimal():
-        raise ConfigurationError(f"{where} must be a number of jobs, not {value!r}")
+        raise ConfigurationError(f"{where} must be a number of {what}, not {value!r}")
     return int(text)

@@ -44,6 +44,8 @@ class WorkerOptions(Struct, frozen=True):
     caps: Caps = Caps()
     places: int = 8
     """how many jobs it runs at once"""
+    output_bytes: int = 5 * 1024 * 1024
+    """how large the outputs of one step may be; for whoever makes its runner"""
     only: Collection[str] | None = None
     """the jobs it may have, instead of the whole queue: it is then no server of the queue, only a guest"""
     idle_seconds: float | None = None
