@@ -34,7 +34,7 @@ def test_validate_says_what_is_wrong_and_exits_with_3(holdfast: Project) -> None
     assert done.stdout.splitlines() == [
         "good.flow.yaml:2:12: warning: the flow requires no-such-program-anywhere, which is not here; install it",
         "good: ok (1 warning)",
-        "bad.flow.yaml:2:6: error: this step does nothing; add run:, executor:, flow: or for_each:",
+        "bad.flow.yaml:2:7: error: a step has no key 'rn'; did you mean run?",
         "bad.flow.yaml:3:15: error: a script step has no key 'timout'; did you mean timeout?",
         "bad.flow.yaml: cannot be used (2 errors)",
     ]
@@ -95,7 +95,7 @@ def test_a_flow_that_cannot_be_used_is_told_line_by_line_without_a_traceback(hol
     done = holdfast("graph", "bad")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines() == [
-        "holdfast: bad.flow.yaml:2:6: this step does nothing; add run:, executor:, flow: or for_each:",
+        "holdfast: bad.flow.yaml:2:7: a step has no key 'rn'; did you mean run?",
         "bad.flow.yaml:3:15: a script step has no key 'timout'; did you mean timeout?",
     ]
     missing = holdfast("graph", "good", "--output", "no/such/folder.svg")

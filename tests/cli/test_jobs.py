@@ -117,6 +117,21 @@ def test_a_run_that_is_watched_in_a_pipe_tells_its_steps_in_lines(cli: Cli) -> N
     assert "\033" not in said.out + said.err
 
 
+def test_a_run_that_cannot_begin_makes_no_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli = Cli(tmp_path, capsys)
+    cli.flow("hello", HELLO)
+    assert "there is no such flow; did you mean hello?" in cli("run", "helo").err
+    assert "an input is missing" in cli("run", "hello").err
+    assert not (tmp_path / ".holdfast").exists()
+
+
+def test_what_is_asked_of_a_job_that_goes_on_is_not_shown_as_if_it_waited(cli: Cli) -> None:
+    job_id = cli("run", "gate", "--wait").json["id"]
+    said = cli.ok("cancel", job_id)
+    assert said.out == f"job {job_id} queued: cancelled\n"
+    assert cli("wait", job_id).code == 4
+
+
 def test_settings_are_shown_and_set_and_every_job_has_them(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     text = """
     config:

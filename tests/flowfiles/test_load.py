@@ -196,7 +196,7 @@ def test_sub_flows_that_multiply_are_counted_not_unpacked(folder: Folder) -> Non
 def test_what_is_wrong_in_a_sub_flow_is_told_in_its_file(folder: Folder) -> None:
     folder.write("child.flow.yaml", "steps:\n  a: {rum: echo}\n")
     _, findings = check_flow(folder.write("x.flow.yaml", "steps: {x: {flow: child}}\n"))
-    assert [(str(one.at), one.code) for one in findings] == [("child.flow.yaml:2:6", "no-executor")]
+    assert [(str(one.at), one.code) for one in findings] == [("child.flow.yaml:2:7", "unknown-key")]
 
 
 def test_loading_runs_nothing(folder: Folder, tmp_path: Path) -> None:

@@ -532,7 +532,7 @@ def test_everything_that_is_wrong_is_told_at_once(folder: Folder) -> None:
     lines = str(raised.value).splitlines()
     assert [line.split(": ")[0] for line in lines] == [
         "x.flow.yaml:1:1",
-        "x.flow.yaml:3:6",
+        "x.flow.yaml:3:7",
         "x.flow.yaml:4:3",
         "x.flow.yaml:4:24",
         "x.flow.yaml:5:3",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from holdfast.cli._help import JsonOption, examples
+from holdfast.cli._run import FlowArgument, complete_flow
 from holdfast.cli._terminal import console, echo_json, on_terminal, printable
 from holdfast.errors import ConfigurationError
 
@@ -19,16 +20,17 @@ VALIDATE_EPILOG = examples("holdfast validate review.flow.yaml", "holdfast valid
 GRAPH_EPILOG = examples("holdfast graph review.flow.yaml", "holdfast graph review --format svg --output review.svg")
 SCHEMA_EPILOG = examples("holdfast schema > flow.schema.json")
 
-FlowArgument = Annotated[
-    str, typer.Argument(metavar="FLOW", help="A file, a directory with FLOW.yaml, a name, or kit/flow.")
-]
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
 def validate(
     flows: Annotated[
         list[str],
-        typer.Argument(metavar="FLOW...", help="Files, directories with FLOW.yaml, kits, names, or kit/flow."),
+        typer.Argument(
+            metavar="FLOW...",
+            help="Files, directories with FLOW.yaml, kits, names, or kit/flow.",
+            autocompletion=complete_flow,
+        ),
     ],
     as_json: JsonOption = False,
 ) -> None:

@@ -121,7 +121,8 @@ def _cut(text: str, width: int) -> str:
 def outcome_lines(job: Job) -> list[str]:
     """What became of a job, and what can be done now."""
     lines = [f"job {job.id} {job.status}" + (f": {printable(job.reason)}" if _tells(job) else "")]
-    lines += [line for ask in job.asks for line in ask_lines(job, ask)]
+    if job.status is not S.QUEUED:  # it goes on, or ends, before anybody can answer
+        lines += [line for ask in job.asks for line in ask_lines(job, ask)]
     return lines + [f"  {hint}" for hint in _hints(job)]
 
 

@@ -82,6 +82,7 @@ def run(
     if wait + watched + detached > 1:
         raise UsageError("--wait, --watch and --async exclude one another; choose one")
     wanted = Wanted(flow, inputs or [], name, labels or [], priority, after or [], needs_approval, webhook)
+    wanted.load()  # before a project is made for it
     how = _leave if detached else _wait if wait else _watch
     raise typer.Exit(in_project(store, lambda project: how(project, wanted), make=True))
 
@@ -104,21 +105,26 @@ class Wanted:
         self.priority, self.after, self.needs_approval = priority, after, approval
         self.webhook = webhook
 
-    async def submit(self, project: Project) -> Job:
+    def load(self) -> None:
+        """Read the flow, and see that nothing is missing. Raises FlowFileError or UsageError."""
         from holdfast.flowfiles import load_flow, parse_assignments, resolve_variables
+
+        self.loaded = load_flow(self.flow)
+        self.values = resolve_variables(self.loaded, parse_assignments(self.inputs)).values
+
+    async def submit(self, project: Project) -> Job:
         from holdfast.jobs import define
 
         if self.webhook:
             from holdfast.hooks import check_webhook
 
             check_webhook(self.webhook, project.hooks)
-        loaded = load_flow(self.flow)
-        resolved = resolve_variables(loaded, parse_assignments(self.inputs))
+        loaded = self.loaded
         needs = [await project.service.resolve(typed) for typed in self.after]
         submission = Submission(
             flow=loaded.name,
             definition=define(loaded, project.folder),
-            inputs=resolved.values,
+            inputs=self.values,
             name=self.name,
             labels=pairs(self.labels),
             priority=self.priority,

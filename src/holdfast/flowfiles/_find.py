@@ -50,6 +50,12 @@ def _places(start: Path) -> Iterator[Path]:
         yield from (home.parent / FOLDER, home.parent, home / FOLDER)
 
 
+def flow_names(start: Path) -> list[str]:
+    """The names of the flows that can be found from a directory."""
+    files = [file for place in _places(start) for file in (*place.glob(f"*{SUFFIX}"), *place.glob(f"*/{ENTRY}"))]
+    return sorted({flow_name(file) for file in files})
+
+
 def kit_of(file: Path) -> Path | None:
     """The `KIT.yaml` of the kit that a flow belongs to."""
     folder = file.parent.parent if file.name == ENTRY else file.parent

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from holdfast.flowfiles._findings import Report
 from holdfast.flowfiles._format import COMMON, FLOW_REF, IDENTIFIER, NOT_USED, SOURCE
-from holdfast.flowfiles._nearest import did_you_mean
+from holdfast.flowfiles._nearest import did_you_mean, nearest
 from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._nodes import Scalar
 from holdfast.flowfiles._plugins import find_plugin, plugin_names
@@ -200,7 +200,7 @@ def kind_of_node(node: MappingNode, report: Report) -> StepKind | None:
     names = {key.text for key in given}
     allowed = ({"run", "executor"} if _says_script(node) else set(), {"for_each", "flow"})
     if not given:
-        report.error("no-executor", node.at, "this step does nothing", fix="add run:, executor:, flow: or for_each:")
+        _complain_of_nothing(node, report)
         return None
     if len(given) > 1 and names not in allowed:
         others = " and ".join(key.text for key in given)
@@ -210,6 +210,15 @@ def kind_of_node(node: MappingNode, report: Report) -> StepKind | None:
         return None
     chosen = next(name for name in CHOOSERS if name in names)
     return _named_kind(node, report) if chosen == "executor" else KINDS["script" if chosen == "run" else chosen]
+
+
+def _complain_of_nothing(node: MappingNode, report: Report) -> None:
+    """A step that does not say what it does: a misspelt key may be why."""
+    for key, _ in node.entries:
+        if key.text not in COMMON and (meant := nearest(key.text, CHOOSERS)) is not None:
+            report.error("unknown-key", key.at, f"a step has no key {key.text[:60]!r}", fix=f"did you mean {meant}?")
+            return
+    report.error("no-executor", node.at, "this step does nothing", fix="add run:, executor:, flow: or for_each:")
 
 
 def _says_script(node: MappingNode) -> bool:

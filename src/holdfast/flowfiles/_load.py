@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from holdfast.errors import FlowFileError
 from holdfast.flowfiles._check import check_flow_model, implied_variables
 from holdfast.flowfiles._fields import coerce, read_variables
-from holdfast.flowfiles._find import find_flow, flow_name, kit_of, shown_path
+from holdfast.flowfiles._find import find_flow, flow_name, flow_names, kit_of, shown_path
 from holdfast.flowfiles._findings import Finding, Report
 from holdfast.flowfiles._format import FLOW, KIT
 from holdfast.flowfiles._loops import with_loops
 from holdfast.flowfiles._model import FlowFile
+from holdfast.flowfiles._nearest import did_you_mean
 from holdfast.flowfiles._nodes import MAX_BYTES, Node, read_nodes
 from holdfast.flowfiles._nodes import Mapping as MappingNode
 from holdfast.flowfiles._parts import Position, Template, Tool, Variable
@@ -49,7 +50,8 @@ def check_flow(reference: str | Path, start: str | Path = ".") -> tuple[FlowFile
     origin = Path(start).absolute()
     file = find_flow(str(reference), origin)
     if file is None:
-        fix = "give a file, a directory with FLOW.yaml, a name, or kit/flow"
+        near = did_you_mean(str(reference), flow_names(origin)).removeprefix("; ")
+        fix = near or "give a file, a directory with FLOW.yaml, a name, or kit/flow; `holdfast new NAME` makes one"
         report.error("not-found", Position(str(reference) or "."), "there is no such flow", fix=fix)
         return None, report.findings
     flow = Library(report).load(file.resolve())

@@ -356,6 +356,9 @@ def _reason(error: str, reason: str, step: str, rule: str) -> str:
     where = [f"step {step}"] if step else []
     where += [f"rule {rule}"] if rule else []
     said = f"{reason} ({', '.join(where)})" if where else reason
+    error = error.removeprefix(f"{reason} at step {step} by rule {rule}").removeprefix(": ")  # said already
+    if not error:
+        return said
     return f"{said}: {error}" if said and error != said else error or said
 
 

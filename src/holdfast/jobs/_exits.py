@@ -88,11 +88,15 @@ def delay_of(retry: Retry, tries: int) -> float:
 
 def _taken(rule: ExitRule, attempt: Attempt, at_bound: Any) -> Verdict:
     if rule.action != "loop":
-        return Verdict(rule.action, rule.name, reason=_reason(rule))
+        return Verdict(rule.action, rule.name, reason=_reason(rule) if rule.action != "abandon" else _text(rule))
     if rule.max_iterations is not None and attempt.rounds(rule.name) >= rule.max_iterations:
         reason = f"loop to {rule.target} reached its bound of {rule.max_iterations}"
         return Verdict(at_bound, rule.name, rule.target or "", reason)
     return Verdict("loop", rule.name, rule.target or "")
+
+
+def _text(rule: ExitRule) -> str:
+    return rule.when.text if rule.when is not None else ""
 
 
 def _reason(rule: ExitRule) -> str:
