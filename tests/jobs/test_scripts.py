@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.jobs.support import Bench, Control, flow, job_of, out, python, read, script, step, template, variable
 from tests.jobs.support import given as wired
 
-from holdfast.flowfiles import AgentCall, External, SubFlow
+from holdfast.flowfiles import AgentCall, External, ForEach, JobSource, Poll, SubFlow
 from holdfast.ports import JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,6 +32,36 @@ async def test_an_input_reaches_the_script_as_it_is_and_runs_nothing(bench: Benc
     place = bench.engine.workspace(job.id)
     assert [(place / f"said-s{n}").read_bytes().decode() for n in range(len(NASTY))] == NASTY
     assert not list(bench.directory.rglob("pwned"))
+
+
+async def test_names_of_folders_items_keys_and_checks_run_nothing_either(tmp_path: Path) -> None:
+    nasty = "a b;touch pwned;$(touch pwned)`touch pwned`'\"&|>pwned\n*"
+    home = tmp_path / nasty.replace("/", "")
+    (home / "flow").mkdir(parents=True)
+    bench = Bench(home)
+    (home / "flow" / "tell.sh").write_text(
+        'printf %s "$item" > "said-$HOLDFAST_ATTEMPT"; cat "$HOLDFAST_INPUTS_FILE"', "utf-8"
+    )
+    each = read(
+        home / "flow", "steps:\n  a:\n    run: tell.sh\n    inputs: {item: $job.item, data: $job.data}\n", "each"
+    )
+    made = flow(
+        step("each", ForEach(source=JobSource("items"), flow=each, max_parallel=1), wired("data", "$job.data")),
+        step(
+            "poll",
+            Poll(check_command='printf \'{"got": 1}\'; test "$value" = "$HOLDFAST_INPUT_VALUE"'),
+            wired("value", "$job.value"),
+        ),
+    )
+    inputs = {"items": [nasty, {nasty: nasty}], "data": {nasty: [nasty]}, "value": nasty}
+    job = job_of(made, inputs)
+    outcome = await bench.engine.run(job, Control())
+    assert outcome.status is JobStatus.COMPLETED, outcome.reason
+    results = msgspec.json.decode(outcome.outputs or b"")["results"]
+    assert [one["item"] for one in results] == inputs["items"]
+    assert {path.name for path in bench.engine.workspace(job.id).iterdir()} == {"said-1"}
+    await bench.aclose()
+    assert not [path for path in bench.directory.parent.rglob("*") if path.name.startswith("pwned")]
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
