@@ -209,7 +209,7 @@ async def test_s3_9_49_abandoned_jobs_leave_no_process_and_no_memory(bench: Benc
         step("chain", script(CHAIN.replace("echo up >&2", "touch up"))),
         step("look", script("while [ ! -e up ]; do sleep 0.05; done"), exits=(enough,)),
     )
-    weights = []
+    weights, outcomes = [], []
     for _ in range(3):  # pools, caches and the allocator are warm after the first
         with process_audit():
             outcomes = await asyncio.gather(*(bench.run(made) for _ in range(49)))
