@@ -1,7 +1,8 @@
 """Run by a test in a process of its own: jobs that are killed at every step they take, and taken up again.
 
 For each number N it forks a process that runs the job and is killed, without a word, when its steps have done N things; then one
-that goes on with it. It prints what the steps did, and how the job ended.
+that goes on with it. It prints what the steps did, and how the job ended. Given a step's path it lets the job complete first, and
+then does the same while that step is run again.
 """
 
 from __future__ import annotations
@@ -77,20 +78,22 @@ FLOW = flow(
 )
 
 
-async def run(directory: Path, fatal: int) -> str:
+async def run(directory: Path, fatal: int, rerun: str = "") -> str:
     os.environ["CRASHING_FATAL"] = str(fatal)
-    bench = Bench(directory)
-    outcome = await bench.engine.run(job_of(FLOW, {}, "the-job"), Control())
+    bench, control = Bench(directory), Control()
+    if rerun:
+        control.ask("rerun", step=rerun)
+    outcome = await bench.engine.run(job_of(FLOW, {}, "the-job"), control)
     await bench.aclose()
     return f"{outcome.status} {outcome.reason}".strip()
 
 
-def apart(directory: Path, fatal: int) -> str:
+def apart(directory: Path, fatal: int, rerun: str = "") -> str:
     """Run it in a forked process, and say how that ended."""
     pid = os.fork()
     if pid == 0:
         try:
-            said = asyncio.run(run(directory, fatal))
+            said = asyncio.run(run(directory, fatal, rerun))
             (directory / "said").write_text(said, encoding="utf-8")
         finally:
             os._exit(0)
@@ -105,9 +108,13 @@ def main() -> None:
             directory = Path(made)
             os.environ["CRASHING_LINES"] = str(directory / "lines")
             (directory / "lines").touch()
-            first = apart(directory, fatal)
+            rerun = sys.argv[3] if sys.argv[3:] else ""
+            if rerun:
+                apart(directory, 0)
+            before = len(lines())
+            first = apart(directory, before + fatal, rerun)
             second = apart(directory, 0) if first.startswith("killed") else ""
-            told = {"fatal": fatal, "first": first, "second": second, "lines": lines()}
+            told = {"fatal": fatal, "first": first, "second": second, "lines": lines()[before:]}
             sys.stdout.write(json.dumps(told) + "\n")
             sys.stdout.flush()
 

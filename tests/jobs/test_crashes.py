@@ -12,14 +12,28 @@ ROOT = Path(__file__).parents[2]
 MOST = 18
 
 
-def test_killed_at_any_step_a_job_goes_on_and_runs_only_that_step_again(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.jobs.crashing", str(MOST), str(tmp_path)]
+def crash(tmp_path: Path, most: int, *rerun: str) -> list[dict[str, object]]:
+    """What became of a job that was killed at every step; the last is beyond the end: it was killed at every step there is."""
+    command = [sys.executable, "-m", "tests.jobs.crashing", str(most), str(tmp_path), *rerun]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
     assert ran.returncode == 0, ran.stderr
-    told = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert len(told) == MOST
-    assert told[-1]["first"] == "completed", "the last is beyond the end: it was killed at every step there is"
-    for one in told:
+    told: list[dict[str, object]] = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [one["first"] for one in told] == ["killed by 9"] * (most - 1) + ["completed"]
+    return told
+
+
+def test_killed_while_a_step_inside_another_is_run_again_a_job_goes_on_and_runs_nothing_else(tmp_path: Path) -> None:
+    for one in crash(tmp_path, 4, "each/1/x"):
+        lines = one["lines"]
+        assert isinstance(lines, list)
+        assert one["second"] in ("completed", ""), one
+        often = Counter(line.rpartition("/")[2] for line in lines)
+        assert set(often) == {"x#2", "y#2", "end#2"}
+        assert sum(often.values()) == (4 if one["second"] else 3), one
+
+
+def test_killed_at_any_step_a_job_goes_on_and_runs_only_that_step_again(tmp_path: Path) -> None:
+    for one in crash(tmp_path, MOST):
         if one["second"]:
             check(one)
 
