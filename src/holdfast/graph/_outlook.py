@@ -59,23 +59,22 @@ class Outlook:
     def bind(self, step: str) -> tuple[str, ...] | None:
         """The executions that satisfy each need of a step; None if one is not satisfied yet."""
         uses: list[str] = []
+        lacking = self.data.lacking
         for need in self.shape.wired[step].needs:
-            used = self._first(need)
+            used = passed_over = ""
+            for origin in need.origins:
+                key = self._brought_back(origin.step, origin.loop) if origin.loop else self.current.get(origin.step, "")
+                if key and lacking and origin.path in lacking.get(key, ()):
+                    passed_over = passed_over or key
+                elif key:
+                    used = key
+                    break
+            if not used and passed_over and all(s in self.current or self._is_over(s) for s in need.ahead):
+                used = passed_over  # no other can come any more
             if not used and not self._can_do_without(need):
                 return None
             uses.append(used)
         return tuple(uses)
-
-    def _first(self, need: Need) -> str:
-        """The first result that has what is needed; one that lacks it only when no other can come any more."""
-        lacking = ""
-        for origin in need.origins:
-            key = self._brought_back(origin.step, origin.loop) if origin.loop else self.current.get(origin.step, "")
-            if key and origin.path and origin.path in self.data.lacking.get(key, ()):
-                lacking = lacking or key
-            elif key:
-                return key
-        return lacking if lacking and all(s in self.current or self._is_over(s) for s in need.ahead) else ""
 
     def _can_do_without(self, need: Need) -> bool:
         return (need.optional or need.resolved) and all(self._is_over(step) for step in need.ahead)
