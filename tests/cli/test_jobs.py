@@ -136,7 +136,7 @@ def test_settings_are_shown_and_set_and_every_job_has_them(cli: Cli, monkeypatch
     text = """
     config:
       model: {description: Which one}
-      key: {sensitive: true}
+      key: {sensitive: true, required: false}
     steps:
       tell: {inputs: {model: $job.model}, run: 'printf "%s" "$model"'}
     """
