@@ -44,7 +44,9 @@ MATRIX: dict[str, Role | None] = {
     "GET /api/v1/runs": READ,
     "GET /api/v1/runs/{run_id}": READ,
     "GET /api/v1/runs/{run_id}/events": READ,
+    "GET /api/v1/runs/{run_id}/graph": READ,
     "GET /api/v1/runs/{run_id}/stream": READ,
+    "GET /api/v1/runs/{run_id}/tree": READ,
     "GET /api/v1/schedules": READ,
     "GET /api/v1/schedules/preview": READ,
     "GET /api/v1/schedules/{schedule_id}": READ,
@@ -69,6 +71,10 @@ MATRIX: dict[str, Role | None] = {
     "POST /api/v1/schedules/{schedule_id}/pause": OPERATE,
     "POST /api/v1/schedules/{schedule_id}/resume": OPERATE,
     "DELETE /api/v1/jobs/{job_id}": ADMIN,
+    "DELETE /api/v1/tokens/{token_id}": ADMIN,
+    "GET /api/v1/tokens": ADMIN,
+    "POST /api/v1/tokens": ADMIN,
+    "PUT /api/v1/settings": ADMIN,
     "DELETE /api/v1/schedules/{schedule_id}": ADMIN,
     "POST /api/v1/schedules": ADMIN,
     "PUT /api/v1/schedules/{schedule_id}": ADMIN,
@@ -81,7 +87,7 @@ def test_every_route_has_a_row_in_the_matrix() -> None:
 
 async def status(client: httpx2.AsyncClient, method: str, path: str) -> int:
     """The status alone: a stream is not waited for."""
-    async with client.stream(method, path, json={} if method == "POST" else None) as response:
+    async with client.stream(method, path, json={} if method in ("POST", "PUT") else None) as response:
         return response.status_code
 
 

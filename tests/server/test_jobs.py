@@ -133,9 +133,13 @@ async def test_flows_are_browsed_read_drawn_and_checked(site: Site) -> None:
     assert [*flows] == ["broken.flow.yaml", "gate", "hello", "slow"]
     assert flows["hello"] == {
         "flow": "flows/hello.flow.yaml", "name": "hello", "description": "greets somebody", "valid": True,
+        "steps": 1, "inputs": 1,
     }  # fmt: skip
     shown = (await client.get("/api/v1/flows/file", params={"flow": "hello"})).json()
-    assert (shown["inputs"][0]["name"], shown["steps"]) == ("who", ["greet"])
+    assert [(one["name"], one["default"], one["setting"]) for one in shown["inputs"]] == [("who", "world", False)]
+    (step,) = shown["steps"]
+    assert (step["name"], step["executor"]) == ("greet", "script")
+    assert shown["text"].splitlines()[step["line"] - 1].strip() == "greet:"
     assert shown["text"].startswith("\nname: hello")
     drawn = await client.get("/api/v1/flows/graph", params={"flow": "hello", "format": "svg"})
     assert (drawn.headers["content-type"], drawn.text[:4]) == ("image/svg+xml", "<svg")

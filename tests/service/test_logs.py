@@ -43,6 +43,16 @@ async def test_a_follower_gets_each_line_once_and_waits_for_the_end_of_one(tmp_p
     assert [one.text for one in follower.new()] == ["two", "two"]
 
 
+async def test_a_step_that_is_a_plain_function_is_told_of_from_its_own_thread(tmp_path: Path) -> None:
+    logs = LogFolder(tmp_path)
+    writer = logs.writer("j1")
+    writer.write(line("in the loop"))
+    await asyncio.to_thread(writer.write, line("in a thread"))
+    assert [one.text for one in logs.follow("j1").new()] == ["in the loop", "in a thread"]
+    writer.close()
+    assert [one.text for one in logs.follow("j1").new()] == ["in the loop", "in a thread"]
+
+
 async def test_a_flood_is_cut_off_with_one_note_also_when_the_job_is_taken_up_again(tmp_path: Path) -> None:
     logs = LogFolder(tmp_path, max_bytes=2000)
     for _ in range(2):

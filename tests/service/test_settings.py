@@ -1,4 +1,4 @@
-"""How a project serves its queue: the file, then the environment, then flags."""
+"""How a project serves its queue: the file, then what was changed while serving, then the environment, then flags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import ConfigurationError, UsageError
 from holdfast.ports import Caps
-from holdfast.service import WorkerOptions, read_settings, with_flags
+from holdfast.service import WorkerOptions, read_settings, with_flags, write_settings
 
 FILE = """
 [worker]
@@ -37,6 +37,25 @@ def test_the_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) 
     assert (told.places, told.caps.total) == (5, 7)
     told = with_flags(told, 2, ["total=1", "flow:deploy=3", "agent:x:y=0"])
     assert (told.places, told.caps) == (2, Caps(1, by_use | {"flow:deploy": 3, "agent:x:y": 0}))
+
+
+def test_what_was_changed_while_serving_goes_over_the_file_and_under_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text(FILE)
+    write_settings(tmp_path, WorkerOptions(places=6, caps=Caps(None, {"flow:deploy": 2})))
+    told = read_settings(tmp_path, {})
+    assert (told.places, told.caps) == (6, Caps(None, {"flow:deploy": 2}))
+    assert read_settings(tmp_path, {"HOLDFAST_WORKER_PLACES": "5"}).places == 5
+    assert (tmp_path / "holdfast.toml").read_text() == FILE
+    with pytest.raises(UsageError, match="can have no cap"):
+        write_settings(tmp_path, WorkerOptions(caps=Caps(None, {"step:x": 1})))
+    assert read_settings(tmp_path, {}).places == 6
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"places": 0, "caps": {}}', '{"places": 1, "caps": {}, "more": 1}'])
+def test_a_file_of_changes_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "settings.json").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"settings\.json cannot be read.*remove it"):
+        read_settings(tmp_path, {})
 
 
 @pytest.mark.parametrize("variables", [{"HOLDFAST_WORKER_PLACES": "many"}, {"HOLDFAST_CAPS_TOTAL": "-1"}])

@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { signOut } from "./api";
 import { retryNow, useConnection } from "./connection";
-import { useTick } from "./hooks";
+import { useGet, useTick } from "./hooks";
 import { type Shortcut, shortcuts, useShortcuts } from "./keys";
 import { Dialog, Icon, Toasts } from "./parts";
 import { go, link, usePlace } from "./router";
-import { NAVIGATION, routeOf } from "./routes";
+import { type Entry, NAVIGATION, routeOf } from "./routes";
 import { useMay, useMe } from "./session";
 import { nextTheme, setTheme, theme } from "./theme";
 
@@ -27,16 +27,21 @@ export function Frame() {
   const route = routeOf(place);
   const address = place.path.join("/");
   const main = useRef<HTMLElement>(null);
-  const may = useMay("operate");
+  const hasQueue = useGet<{ has_queue: boolean }>("settings").data?.has_queue !== false;
+  const may = useMay("operate") && hasQueue;
+  const entries = NAVIGATION.filter((entry) => hasQueue || !entry.needsQueue);
 
   useShortcuts([
-    ...NAVIGATION.map(({ at, title, key }) => ({ keys: `g ${key}`, does: `Go to ${title}`, run: () => go(link(at)) })),
+    ...entries.map(({ at, title, key }) => ({ keys: `g ${key}`, does: `Go to ${title}`, run: () => go(link(at)) })),
     ...(may ? [{ keys: "n", does: "Start a job", run: () => go(link("start")) }] : []),
     { keys: "/", does: "Go to the filter", run: focusFilter },
     { keys: "?", does: "Show this help", run: () => setHelp(true) },
   ]);
   useEffect(() => setMenu(false), [address]);
   useEffect(() => window.scrollTo(0, 0), [address]);
+  useEffect(() => {
+    if (!hasQueue && address === "") go(link("runs"));
+  }, [hasQueue, address]);
 
   const Shown = route?.page;
   return (
@@ -44,7 +49,7 @@ export function Frame() {
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
         Skip to the page
       </a>
-      <Side at={place.path[0] ?? "jobs"} isMenu={isMenu} setMenu={setMenu} help={() => setHelp(true)} />
+      <Side at={place.path[0] ?? "jobs"} entries={entries} mayStart={may} isMenu={isMenu} setMenu={setMenu} help={() => setHelp(true)} />
       <div class="content">
         <ConnectionBar />
         <main id="main" ref={main} tabIndex={-1}>
@@ -63,9 +68,8 @@ function focusFilter() {
   found?.select();
 }
 
-function Side(props: { at: string; isMenu: boolean; setMenu: (is: boolean) => void; help: () => void }) {
+function Side(props: { at: string; entries: Entry[]; mayStart: boolean; isMenu: boolean; setMenu: (is: boolean) => void; help: () => void }) {
   const me = useMe();
-  const may = useMay("operate");
   const [shade, setShade] = useState(theme());
   const change = () => {
     setTheme(nextTheme());
@@ -74,7 +78,7 @@ function Side(props: { at: string; isMenu: boolean; setMenu: (is: boolean) => vo
   return (
     <header class={`side ${props.isMenu ? "is-open" : ""}`}>
       <div class="brand">
-        <a href={link("jobs")}>
+        <a href={link(props.entries[0]!.at)}>
           <Logo /> Holdfast
         </a>
         <button
@@ -89,13 +93,13 @@ function Side(props: { at: string; isMenu: boolean; setMenu: (is: boolean) => vo
         </button>
       </div>
       <div class="side-body" id="menu">
-        {may ? (
+        {props.mayStart ? (
           <a class="button primary start" href={link("start")}>
             <Icon name="plus" /> Start a job
           </a>
         ) : null}
         <nav aria-label="Pages">
-          {NAVIGATION.map((entry) => (
+          {props.entries.map((entry) => (
             <a key={entry.at} href={link(entry.at)} aria-current={entry.at === props.at ? "page" : undefined} title={`g ${entry.key}`}>
               <Icon name={entry.icon} /> {entry.title}
             </a>

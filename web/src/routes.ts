@@ -30,6 +30,7 @@ export interface Entry {
   title: string;
   key: string; // after `g`
   icon: string;
+  needsQueue?: boolean; // left out by a server that only shows the runs of its process
 }
 
 export const ROUTES: Route[] = [
@@ -47,9 +48,9 @@ export const ROUTES: Route[] = [
 ];
 
 export const NAVIGATION: Entry[] = [
-  { at: "jobs", title: "Jobs", key: "j", icon: "jobs" },
-  { at: "flows", title: "Flows", key: "f", icon: "flows" },
-  { at: "schedules", title: "Schedules", key: "s", icon: "schedules" },
+  { at: "jobs", title: "Jobs", key: "j", icon: "jobs", needsQueue: true },
+  { at: "flows", title: "Flows", key: "f", icon: "flows", needsQueue: true },
+  { at: "schedules", title: "Schedules", key: "s", icon: "schedules", needsQueue: true },
   { at: "runs", title: "Runs", key: "r", icon: "runs" },
   { at: "checkpoints", title: "Checkpoints", key: "c", icon: "checkpoints" },
   { at: "resources", title: "Resources", key: "h", icon: "resources" },

@@ -12,7 +12,7 @@ from holdfast.cli._help import StoreOption, examples
 from holdfast.cli._project import Project, in_project
 from holdfast.errors import ConfigurationError
 from holdfast.server import LOCAL_HOSTS, Settings, Tokens
-from holdfast.service import Worker, with_flags
+from holdfast.service import Tuning, Worker, with_flags
 
 if TYPE_CHECKING:
     from holdfast.ports import Ledger
@@ -102,6 +102,7 @@ def app_of(project: Project, settings: Settings, worker: Worker | None, ledger: 
     queue = Queue(
         jobs=project.jobs, runner=project.runner, logs=project.logs, outbox=project.outbox, hooks=project.hooks,
         wake=worker.wake if worker is not None else lambda: None, schedules=project.schedules,
+        tuning=Tuning(project.home, worker),
     )  # fmt: skip
     return create_app(
         project.runtime,

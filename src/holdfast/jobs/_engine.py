@@ -190,7 +190,7 @@ class JobEngine:
     def _journalling(self) -> Journalling:
         runtime, store = self.runtime, self.runtime.store
         bus = runtime.event_bus
-        config = CheckpointConfig(store, on_events=(), on_change="adopt")
+        config = CheckpointConfig(store, on_events=("step_completed",), on_change="adopt")
         return Journalling(
             config,
             Source(store),

@@ -23,6 +23,7 @@ from holdfast.server import (
     _routes_runs,
     _routes_schedules,
     _routes_system,
+    _routes_tokens,
 )
 from holdfast.server._backend import Backend, Queue
 from holdfast.server._dispatch import Dispatcher
@@ -40,6 +41,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *_routes_runs.ENDPOINTS,
     *_routes_schedules.ENDPOINTS,
     *_routes_system.ENDPOINTS,
+    *_routes_tokens.ENDPOINTS,
 )
 """Every call there is."""
 

@@ -20,7 +20,7 @@ from holdfast.server._problems import Refused
 from holdfast.server._rates import Rates
 from holdfast.server._settings import Settings
 from holdfast.server._tokens import Identity, Tokens
-from holdfast.service import JobService, LogFolder
+from holdfast.service import JobService, LogFolder, Tuning
 
 log = get_logger("server")
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
@@ -39,6 +39,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     wake: Callable[[], None] = lambda: None
     """tells the worker of this process, if there is one, that something was stored"""
     schedules: ScheduleStore | None = None
+    tuning: Tuning | None = None
+    """how much runs at once, if that may be changed here"""
 
 
 class Backend:

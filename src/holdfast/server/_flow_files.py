@@ -6,6 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from holdfast.errors import FlowFileError, FlowInputError
 from holdfast.flowfiles import FlowFile, find_flow, load_flow, resolve_variables
 from holdfast.server._problems import Refused
 
@@ -74,3 +78,12 @@ def load_for_job(project: Path | None, reference: str, inputs: Mapping[str, Any]
     assert project is not None
     flow = load_flow(file, project)
     return flow, resolve_variables(flow, inputs).values
+
+
+def preset_values(flow: FlowFile) -> dict[str, Any]:
+    """What a flow's variables are if nothing is given, without its secrets; null for what has no value then."""
+    inputs, config = (tuple(replace(one, required=False) for one in part) for part in (flow.inputs, flow.config))
+    try:
+        return resolve_variables(replace(flow, inputs=inputs, config=config), {}).values
+    except (FlowInputError, FlowFileError):  # a setting that does not fit: whoever submits is told
+        return {one.name: one.default for one in flow.variables if one.default is not UNSET and not one.sensitive}

@@ -6,14 +6,14 @@ import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from holdfast.flowfiles import Variable, check_flow, check_tools, load_flow
+from holdfast.flowfiles import FlowFile, check_flow, check_tools, load_flow
 from holdfast.server._backend import Backend
 from holdfast.server._drawing import GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Nothing
-from holdfast.server._flow_files import flow_file, list_flows, read_text, reference_of
+from holdfast.server._flow_files import flow_file, list_flows, preset_values, read_text, reference_of
 from holdfast.server._problems import FindingView, Refused, finding_view
 
 Reference = Annotated[str, Meta(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -41,6 +41,8 @@ class FlowEntry(Struct, frozen=True):
     name: str
     description: str
     valid: bool
+    steps: int
+    inputs: int
 
 
 class VariableView(Struct, frozen=True):
@@ -53,7 +55,23 @@ class VariableView(Struct, frozen=True):
     sensitive: bool
     """never sent here: the process that runs the job reads it from its environment"""
     default: Any
+    """what it is if nothing is given: as the file, the project's settings or the server's environment say; null for nothing"""
     options: list[Any]
+    example: str
+    min: float | None
+    max: float | None
+    setting: bool
+    """of the flow's `config`: meant to be set once, not for each job"""
+
+
+class FlowStep(Struct, frozen=True):
+    """A step, and where it stands in the file."""
+
+    name: str
+    executor: str
+    description: str
+    line: int
+    column: int
 
 
 class FlowView(Struct, frozen=True):
@@ -66,7 +84,7 @@ class FlowView(Struct, frozen=True):
     author: str
     text: str
     inputs: list[VariableView]
-    steps: list[str]
+    steps: list[FlowStep]
 
 
 class Checked(Struct, frozen=True):
@@ -89,11 +107,12 @@ async def browse(backend: Backend, call: Call[Nothing, None]) -> list[FlowEntry]
 def _browse(project: Path) -> list[FlowEntry]:
     entries = []
     for file in list_flows(project):
-        loaded, _ = check_flow(file, project)
-        name = loaded.name if loaded else file.name
-        entries.append(
-            FlowEntry(reference_of(project, file), name, loaded.description if loaded else "", loaded is not None)
-        )
+        flow, _ = check_flow(file, project)
+        called = reference_of(project, file)
+        if flow is None:
+            entries.append(FlowEntry(called, file.name, "", False, 0, 0))
+        else:
+            entries.append(FlowEntry(called, flow.name, flow.description, True, len(flow.steps), len(flow.variables)))
     return entries
 
 
@@ -107,15 +126,20 @@ def _show(project: Path, reference: str) -> FlowView:
     flow, _ = check_flow(file, project)
     if flow is None:  # its text is all there is to show; the check says why
         return FlowView(called, file.name, "", "", "", text, [], [])
-    variables, steps = [_variable(one) for one in flow.variables], [step.name for step in flow.steps]
-    return FlowView(called, flow.name, flow.description, flow.version, flow.author, text, variables, steps)
+    steps = [FlowStep(one.name, one.kind, one.description, one.at.line, one.at.column) for one in flow.steps]
+    return FlowView(called, flow.name, flow.description, flow.version, flow.author, text, _variables(flow), steps)
 
 
-def _variable(one: Variable) -> VariableView:
-    default = None if one.sensitive or one.default is UNSET else one.default
-    return VariableView(
-        one.name, str(one.type), one.description, one.required, one.sensitive, default, [*(one.options or ())]
-    )
+def _variables(flow: FlowFile) -> list[VariableView]:
+    presets = preset_values(flow)
+    settings = {one.name for one in flow.config}
+    return [
+        VariableView(
+            one.name, str(one.type), one.description, one.required, one.sensitive, presets.get(one.name),
+            [*(one.options or ())], one.example, one.min, one.max, one.name in settings,
+        )
+        for one in flow.variables
+    ]  # fmt: skip
 
 
 async def graph(backend: Backend, call: Call[GraphQuery, None]) -> Response:

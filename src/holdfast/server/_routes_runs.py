@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from starlette.responses import Response
 
 from holdfast.checkpoints import (
     Difference,
     Found,
     Listed,
     compare_checkpoints,
+    definition_of,
     describe,
     find,
     fork_checkpoint,
     list_checkpoints,
+    list_trees,
+    locate,
 )
 from holdfast.deltas import locate as spell
 from holdfast.errors import UsageError
+from holdfast.graph import Graph
 from holdfast.ids import new_id
-from holdfast.ports import JobStatus, Mark
+from holdfast.ports import JobStatus, Mark, RunInfo
 from holdfast.runs import Run
 from holdfast.server._backend import Backend
-from holdfast.server._endpoint import Call, Endpoint, Limit, Name
+from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing
 from holdfast.server._journal_pages import EventPage, EventsQuery, read_events
 from holdfast.server._plain import plain_json
 from holdfast.server._problems import Refused
-from holdfast.server._routes_jobs import StreamQuery, position_of
-from holdfast.server._run_tail import RunTail
+from holdfast.server._routes_jobs import FormatQuery, StreamQuery, position_of
+from holdfast.server._run_drawing import drawn_graph
+from holdfast.server._run_tail import RunTail, live_view
 from holdfast.server._stream import EventStream, follow
 from holdfast.server._views import JobView, RunView, job_view, moment, run_view
 
@@ -64,7 +72,7 @@ class CheckpointView(Struct, frozen=True):
     subject: str
     position: int
     size: int
-    at: Any
+    at: datetime
     parent_id: str | None
 
 
@@ -139,8 +147,29 @@ class Forked(Struct, frozen=True):
     position: int
 
 
-class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
-    """Takes nothing."""
+class BranchView(Struct, frozen=True):
+    """A branch of a run."""
+
+    name: str
+    parent: str | None
+    """the branch it began on; null for the first"""
+    fork: int
+    """the last position it shares with its parent"""
+    head: int
+    """its last position"""
+    created: datetime
+    is_current: bool
+    """whether the run goes on here: the branch that was begun last"""
+
+
+class TreeView(Struct, frozen=True):
+    """A run's branches and checkpoints, oldest first."""
+
+    run: RunView
+    branches: list[BranchView]
+    checkpoints: list[CheckpointView]
+    job: JobView | None
+    """the job that the run is of, if this server has it"""
 
 
 # -- runs ----------------------------------------------------------------------------------------------------------
@@ -150,18 +179,13 @@ def _live(backend: Backend, run_id: str) -> Run | None:
     return next((run for run in backend.runtime.runs() if run.id == run_id and run.parent is None), None)
 
 
-def _live_view(run: Run) -> RunView:
-    kind = getattr(run.speaker, "entity_type", "run")
-    return RunView(run.id, str(kind), run.name, run.status, run.incarnation, True, None, None)
-
-
 async def list_runs(backend: Backend, call: Call[RunsQuery, None]) -> list[RunView]:
     query = call.query
     stored = await backend.journal.runs(status=query.status or None, limit=query.limit)
     roots = {run.id: run for run in backend.runtime.runs() if run.parent is None}
     known = {info.root_run_id for info in stored}
     unstored = [
-        _live_view(run)
+        live_view(run)
         for run in roots.values()
         if run.id not in known and run.journal is None and query.status in ("", run.status)
     ]
@@ -169,27 +193,57 @@ async def list_runs(backend: Backend, call: Call[RunsQuery, None]) -> list[RunVi
 
 
 async def show_run(backend: Backend, call: Call[Nothing, None]) -> RunView:
-    run_id = call.path["run_id"]
-    run, info = _live(backend, run_id), await backend.journal.run(run_id)
+    run, info = await _known(backend, call.path["run_id"])
     if info is not None:
         return run_view(info, is_live=run is not None)
-    if run is None:
+    assert run is not None
+    return live_view(run)
+
+
+async def _known(backend: Backend, run_id: str) -> tuple[Run | None, RunInfo | None]:
+    run, info = _live(backend, run_id), await backend.journal.run(run_id)
+    if run is None and info is None:
         raise Refused(404, "unknown_run", f"there is no run {run_id}")
-    return _live_view(run)
+    return run, info
+
+
+async def run_graph(backend: Backend, call: Call[FormatQuery, None]) -> Response:
+    """The graph that a run was started with; an empty one for a run that has none."""
+    run, info = await _known(backend, call.path["run_id"])
+    if info is not None:
+        graph = definition_of(info).graph
+    else:
+        make = getattr(run.speaker if run is not None else None, "graph", None)
+        graph = make() if callable(make) else Graph(name=run.name if run is not None else "", nodes=())
+    return await asyncio.to_thread(drawn_graph, graph, call.query.format)
+
+
+async def run_tree(backend: Backend, call: Call[Nothing, None]) -> TreeView:
+    run_id = call.path["run_id"]
+    await _known(backend, run_id)
+    trees = await list_trees(backend.journal, run_id)
+    if not trees:
+        raise Refused(404, "no_checkpoints", f"run {run_id} is not written down, so it has no checkpoints")
+    tree, current = trees[0], (await locate(backend.journal, run_id)).branch
+    branches = [
+        BranchView(one.name, one.parent, one.fork_seq, one.head, moment(one.created_us), one.name == current)
+        for one in tree.branches
+    ]
+    job = await backend.queue.jobs.job(run_id) if backend.has_queue else None
+    return TreeView(
+        run_view(tree.run, is_live=_live(backend, run_id) is not None), branches, [*map(_listed, tree.checkpoints)],
+        None if job is None else job_view(job),
+    )  # fmt: skip
 
 
 async def run_events(backend: Backend, call: Call[EventsQuery, None]) -> EventPage:
-    run_id = call.path["run_id"]
-    if await backend.journal.run(run_id) is None and _live(backend, run_id) is None:
-        raise Refused(404, "unknown_run", f"there is no run {run_id}")
-    return await read_events(backend.journal, run_id, call.query)
+    await _known(backend, call.path["run_id"])
+    return await read_events(backend.journal, call.path["run_id"], call.query)
 
 
 async def run_stream(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
     run_id = call.path["run_id"]
-    run = _live(backend, run_id)
-    if run is None and await backend.journal.run(run_id) is None:
-        raise Refused(404, "unknown_run", f"there is no run {run_id}")
+    run, _ = await _known(backend, run_id)
     return follow(backend.feeds, f"run {run_id}", lambda: RunTail(backend.journal, run_id, run), position_of(call))
 
 
@@ -278,6 +332,8 @@ ENDPOINTS = (
     _look("/api/v1/runs", list_runs, "List root runs", list[RunView], "runs", query=RunsQuery),
     _look(RUN, show_run, "Show a run", RunView, "runs"),
     _look(f"{RUN}/events", run_events, "Read its journal", EventPage, "runs", query=EventsQuery),
+    _look(f"{RUN}/graph", run_graph, "Draw its graph", None, "runs", query=FormatQuery),
+    _look(f"{RUN}/tree", run_tree, "Show its branches and checkpoints", TreeView, "runs"),
     _look(f"{RUN}/stream", run_stream, "Follow it", None, "runs", query=StreamQuery, media="text/event-stream"),
     _look("/api/v1/checkpoints", checkpoints, "List checkpoints", list[CheckpointView], "checkpoints",
           query=CheckpointsQuery),

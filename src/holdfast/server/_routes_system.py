@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,9 +16,11 @@ from starlette.responses import Response
 
 import holdfast
 from holdfast.errors import HoldfastError
+from holdfast.ports import Caps
 from holdfast.resources import Listed, SystemProcessTable, list_held
+from holdfast.runs import Holding
 from holdfast.server._backend import Backend
-from holdfast.server._endpoint import Call, Endpoint, Nothing
+from holdfast.server._endpoint import Call, Endpoint, Name, Nothing
 from holdfast.server._metrics import by_label, family
 from holdfast.server._problems import Refused
 from holdfast.server._settings import Settings
@@ -51,14 +55,15 @@ class HeldView(Struct, frozen=True):
 
     kind: str
     name: str
-    run_id: str
-    """empty for what is kept warm"""
+    runs: list[str]
+    """the root runs that hold it; none for what is kept warm"""
     state: str = "held"
     """`held`, `idle` (kept warm), `starting`, `orphaned` (its owner is dead), `elsewhere` (cannot be seen from here)"""
     pid: int | None = None
+    processes: int = 0
     memory: int | None = None
-    """bytes"""
-    since: Any = None
+    """bytes, of all its processes"""
+    since: datetime | None = None
 
 
 class AgentView(Struct, frozen=True):
@@ -77,8 +82,21 @@ class WorkerView(Struct, frozen=True):
     id: str
     pid: int
     serving: bool
-    started: Any
-    held_until: Any
+    started: datetime
+    held_until: datetime
+
+
+class QueueView(Struct, frozen=True):
+    """How much runs at once."""
+
+    places: int
+    """jobs that one worker runs"""
+    total: int | None
+    """jobs of all workers together; null for no bound"""
+    caps: dict[str, int]
+    """by use: `flow:NAME`, `executor:NAME`, `agent:NAME`"""
+    counts_at_once: bool
+    """whether a change counts now, or for workers that start from now on"""
 
 
 class SettingsView(Struct, frozen=True):
@@ -88,6 +106,18 @@ class SettingsView(Struct, frozen=True):
     project: str | None
     has_queue: bool
     limits: dict[str, Any]
+    queue: QueueView | None
+
+
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class NewSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much shall run at once, all of it: what is left out has no bound."""
+
+    places: Annotated[int, Meta(ge=1, le=10_000)]
+    total: Count | None = None
+    caps: Annotated[dict[Name, Count], Meta(max_length=200)] = {}
 
 
 # -- health --------------------------------------------------------------------------------------------------------
@@ -161,24 +191,50 @@ async def sign_out(backend: Backend, call: Call[Nothing, None]) -> Response:
 
 
 async def settings(backend: Backend, call: Call[Nothing, None]) -> SettingsView:
+    return _settings_view(backend)
+
+
+def _settings_view(backend: Backend) -> SettingsView:
     limits = {name: getattr(backend.settings, name) for name in Settings.__struct_fields__}
     project = None if backend.project is None else backend.project.name
-    return SettingsView(holdfast.__version__, project, backend.has_queue, limits)
+    return SettingsView(holdfast.__version__, project, backend.has_queue, limits, _queue_view(backend))
+
+
+def _queue_view(backend: Backend) -> QueueView | None:
+    tuning = backend.queue.tuning if backend.has_queue else None
+    if tuning is None:
+        return None
+    now = tuning.now()
+    return QueueView(now.places, now.caps.total, now.caps.by_use, tuning.counts_at_once)
+
+
+async def change_settings(backend: Backend, call: Call[Nothing, NewSettings]) -> SettingsView:
+    new, tuning = call.body, backend.queue.tuning
+    if tuning is None:
+        raise Refused(409, "fixed", "what runs at once is not this server's to say")
+    tuning.change(new.places, Caps(new.total, new.caps))
+    return _settings_view(backend)
 
 
 async def resources(backend: Backend, call: Call[Nothing, None]) -> list[HeldView]:
-    held = [HeldView(one.kind, one.name, one.run_id) for one in backend.runtime.inventory()]
-    if backend.ledger is None:
-        return held
-    listed = await list_held(backend.ledger, SystemProcessTable())
-    return [*held, *(_held_elsewhere(one) for one in listed)]
+    roots = {run.id: run.root_id for run in backend.runtime.runs()}
+    listed = [] if backend.ledger is None else await list_held(backend.ledger, SystemProcessTable())
+    in_ledger = {(one.row.kind, one.row.name, run_id) for one in listed for run_id in one.row.runs or ("",)}
+    here = [one for one in backend.runtime.inventory() if (one.kind, one.name, one.run_id) not in in_ledger]
+    return [*(_held_here(one, roots) for one in here), *(_held_in_ledger(one, roots) for one in listed)]
 
 
-def _held_elsewhere(one: Listed) -> HeldView:
+def _held_here(one: Holding, roots: Mapping[str, str]) -> HeldView:
+    return HeldView(one.kind, one.name, [roots.get(one.run_id, one.run_id)] if one.run_id else [])
+
+
+def _held_in_ledger(one: Listed, roots: Mapping[str, str]) -> HeldView:
     """What the ledger has: of every process that shares the store."""
     row = one.row
     pid = row.leader.pid if row.leader is not None else None
-    return HeldView(row.kind, row.name, ", ".join(row.runs), one.state, pid, one.memory_bytes, moment(row.since_us))
+    runs = [*dict.fromkeys(roots.get(run_id, run_id) for run_id in row.runs)]
+    memory = one.memory_bytes if one.processes else None
+    return HeldView(row.kind, row.name, runs, one.state, pid, len(one.processes), memory, moment(row.since_us))
 
 
 async def agents(backend: Backend, call: Call[Nothing, None]) -> list[AgentView]:
@@ -222,6 +278,10 @@ ENDPOINTS = (
         summary="Forget the cookie",
     ),
     _look("/api/v1/settings", settings, "Show how the server is set up", SettingsView),
+    Endpoint(
+        method="PUT", path="/api/v1/settings", role="admin", handler=change_settings, group="server", body=NewSettings,
+        answer=SettingsView, summary="Say how much runs at once; it is kept for later starts, where flags go first",
+    ),
     _look("/api/v1/resources", resources, "List what runs hold now", list[HeldView]),
     _look("/api/v1/agents", agents, "List the agents that steps can name", list[AgentView]),
     _look("/api/v1/workers", workers, "List who serves the queue", list[WorkerView]),

@@ -6,6 +6,7 @@ begin anew.
 
 from __future__ import annotations
 
+import uuid
 from collections import OrderedDict
 from datetime import datetime
 from typing import Any
@@ -90,9 +91,7 @@ class RunTail:
         info = await self._journal.run(self._run_id)
         view = None if info is None else run_view(info, is_live=self._run is not None)
         if view is None and self._run is not None:
-            view = RunView(
-                self._run_id, "run", self._run.name, self._run.status, self._run.incarnation, True, None, None
-            )
+            view = live_view(self._run)
         return Entry(self._place(), event, msgspec.json.encode(RunSnapshot(view, head)))
 
     async def read(self, after: str, upto: str | None = None) -> list[Entry]:
@@ -146,6 +145,21 @@ class RunTail:
         upto = min(row + PART, head)
         rows = [one async for one in self._journal.read(self._run_id, branch=branch, after=row, upto=upto)]
         return [Entry(f"{one.seq}.{parts[1]}.{frames}", "event", _encoded(one)) for one in rows]
+
+
+def live_view(run: Run) -> RunView:
+    """A run of this process that nothing was written down of."""
+    kind = getattr(run.speaker, "entity_type", "run")
+    return RunView(run.id, str(kind), run.name, run.status, run.incarnation, True, _born(run.id), None)
+
+
+def _born(run_id: str) -> datetime | None:
+    """Ids begin with the time; one that somebody chose tells nothing."""
+    try:
+        made = uuid.UUID(run_id)
+    except ValueError:
+        return None
+    return moment((made.int >> 80) * 1000) if made.version == 7 else None
 
 
 def _observer(run: Run | None) -> Observer | None:

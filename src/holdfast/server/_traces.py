@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_OPEN = 20_000
 """Spans that are open at once. A run whose process lets go of it never closes its own: the oldest make room."""
+APART = "checkpoint"
+"""Told outside of the run that is written down: it would be a trace of its own."""
 _NAMES = ("model", "tool_name", "name", "flow_name", "method_name", "task_name", "crew_name", "agent_role", "job_id")
 _USAGE = {"input_tokens": "gen_ai.usage.input_tokens", "output_tokens": "gen_ai.usage.output_tokens"}
 
@@ -31,7 +33,7 @@ class Tracing:
         self._tracer: Tracer = tracer or self._trace.get_tracer("holdfast")
         self._bus = bus
         self._open: OrderedDict[str, Span] = OrderedDict()
-        self._kinds = [kind for kind in event_classes().values() if kind.opens or kind.closes]
+        self._kinds = [kind for kind in event_classes().values() if (kind.opens or kind.closes) not in (None, APART)]
         bus.on(*self._kinds, live_only=True)(self._take)
 
     def _take(self, source: object, event: BaseEvent) -> None:

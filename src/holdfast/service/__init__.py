@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from holdfast.service._settings import SETTINGS_FILE as SETTINGS_FILE
     from holdfast.service._settings import read_settings as read_settings
     from holdfast.service._settings import with_flags as with_flags
+    from holdfast.service._settings import write_settings as write_settings
+    from holdfast.service._tuning import Tuning as Tuning
     from holdfast.service._worker import Worker as Worker
     from holdfast.service._worker import WorkerOptions as WorkerOptions
 
@@ -42,6 +44,7 @@ _WHERE = {
     "Operation": "_operations",
     "SETTINGS_FILE": "_settings",
     "Submission": "_service",
+    "Tuning": "_tuning",
     "UNBEGUN": "_operations",
     "Worker": "_worker",
     "WorkerOptions": "_worker",
@@ -55,6 +58,7 @@ _WHERE = {
     "sample": "_answers",
     "start_detached": "_detached",
     "with_flags": "_settings",
+    "write_settings": "_settings",
 }
 
 __all__ = [
@@ -68,6 +72,7 @@ __all__ = [
     "Noticing",
     "Operation",
     "Submission",
+    "Tuning",
     "Worker",
     "WorkerOptions",
     "ensure_worker",
@@ -80,6 +85,7 @@ __all__ = [
     "sample",
     "start_detached",
     "with_flags",
+    "write_settings",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,8 +52,18 @@ class LogWriter:
         self._waiting: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self._handle: int | None = None
+        self._lock = threading.Lock()
 
     def write(self, line: LogLine) -> None:
+        """Keep a line. From any thread: one that has no loop, as that of a step's plain function, writes at once."""
+        with self._lock:
+            self._keep(line)
+        if asyncio._get_running_loop() is None:
+            self._flush()
+        elif self._timer is None and self._waiting:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._flush)
+
+    def _keep(self, line: LogLine) -> None:
         if self._left <= 0:
             return
         data = msgspec.json.encode(line) + b"\n"
@@ -61,12 +72,16 @@ class LogWriter:
             last = LogLine(line.at_us, "", "lifecycle", "further output is not kept: the job has written too much")
             data = msgspec.json.encode(last) + b"\n"
         self._waiting.append(data)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._flush)
 
     def _flush(self) -> None:
-        self._timer = None
-        data, self._waiting = b"".join(self._waiting), []
+        if asyncio._get_running_loop() is not None:
+            self._timer = None
+        with self._lock:
+            data, self._waiting = b"".join(self._waiting), []
+            if data:
+                self._append(data)
+
+    def _append(self, data: bytes) -> None:
         try:
             if self._handle is None:
                 self._handle = self._open()

@@ -97,6 +97,16 @@ class Worker:
         """Of this life of this worker."""
         return self._owner.id
 
+    @property
+    def options(self) -> WorkerOptions:
+        """How it serves."""
+        return self._options
+
+    def change(self, options: WorkerOptions) -> None:
+        """Claim by other places and caps from now on; jobs that run go on. On the worker's loop."""
+        self._options = options
+        self._noticing.wake()
+
     def stop(self) -> None:
         """Leave as soon as possible. On the worker's loop; twice, or before it serves, is fine."""
         self._stopping = True
@@ -190,7 +200,9 @@ class Worker:
         free = self._options.places - len(self._tasks)
         if self._options.only is None:
             return (
-                await self._jobs.claim(self.id, self._options.caps, now_us=self._now_us(), limit=free) if free else []
+                await self._jobs.claim(self.id, self._options.caps, now_us=self._now_us(), limit=free)
+                if free > 0  # places may have become fewer than the jobs that run
+                else []
             )
         wanted = [job_id for job_id in self._options.only if job_id not in self._tasks]
         tries = [

@@ -49,7 +49,12 @@ export function JobPage(props: PageProps) {
     <Page
       title={job.name || job.flow}
       before={<a class="back" href={link("jobs")} aria-label="All jobs"><Icon name="left" /></a>}
-      actions={<Actions job={job} followAgain={followAgain} changed={() => model.reread(0)} />}
+      actions={
+        <>
+          {job.claims > 0 ? <a class="button" href={link("checkpoints", { run: job.id })}>Checkpoints</a> : null}
+          <Actions job={job} followAgain={followAgain} changed={() => model.reread(0)} />
+        </>
+      }
     >
       <Summary model={model} job={job} />
       <Problem error={model.problem} retry={() => model.reread(0)} />

@@ -17,27 +17,29 @@ export function Table<T>(props: {
   class?: string;
 }) {
   return (
-    <table class={`table ${props.class ?? ""}`} role="table" aria-label={props.label} aria-busy={props.isBusy ?? false}>
-      <thead role="rowgroup">
-        <tr role="row">
-          {props.columns.map((column) => (
-            <th key={column.head} role="columnheader" scope="col" class={column.class}>
-              {column.head}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody role="rowgroup">
-        {props.rows.map((row) => (
-          <tr key={props.keyOf(row)} role="row" class={props.rowClass?.(row)}>
+    <div class="table-box">
+      <table class={`table ${props.class ?? ""}`} role="table" aria-label={props.label} aria-busy={props.isBusy ?? false}>
+        <thead role="rowgroup">
+          <tr role="row">
             {props.columns.map((column) => (
-              <td key={column.head} role="cell" data-head={column.head} class={column.class}>
-                {column.cell(row)}
-              </td>
+              <th key={column.head} role="columnheader" scope="col" class={column.class}>
+                {column.head}
+              </th>
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody role="rowgroup">
+          {props.rows.map((row) => (
+            <tr key={props.keyOf(row)} role="row" class={props.rowClass?.(row)}>
+              {props.columns.map((column) => (
+                <td key={column.head} role="cell" data-head={column.head} class={column.class}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
