@@ -50,6 +50,14 @@ async def test_the_description_and_its_page_are_served_and_need_nothing_from_els
     assert re.findall(r"(?:src|href)=\"(?!/)", page) == []
 
 
+async def test_who_calls_with_a_wrong_method_is_told_every_right_one(site: Site) -> None:
+    client = await site.client("read")
+    for path, right in (("/api/v1/jobs", {"GET", "HEAD", "POST"}), ("/api/v1/session", {"POST", "DELETE"})):
+        answer = await client.request("PUT", path)
+        assert (answer.status_code, {*answer.headers["allow"].split(", ")}) == (405, right)
+    assert (await client.request("HEAD", "/api/v1/jobs")).status_code == 200
+
+
 async def test_metrics_are_in_the_format_of_prometheus(site: Site) -> None:
     await site.settled(await site.submit("gate"))
     client = await site.client("read")

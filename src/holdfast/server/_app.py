@@ -87,7 +87,7 @@ def _routes(backend: Backend) -> Starlette:
     page = partial(docs_page, ENDPOINTS, description)
     app = Starlette(
         routes=[
-            *(Route(one.path, _endpoint(dispatcher, one), methods=[one.method]) for one in ENDPOINTS),
+            *_calls(dispatcher),
             Route("/openapi.json", _noted("/openapi.json", lambda _: Response(encoded, media_type="application/json"))),
             Route("/docs", _noted("/docs", lambda request: HTMLResponse(page(request.scope.get("root_path", ""))))),
             Route("/docs.css", _noted("/docs.css", lambda _: PlainTextResponse(style_sheet(), media_type="text/css"))),
@@ -102,8 +102,17 @@ def _routes(backend: Backend) -> Starlette:
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def _endpoint(dispatcher: Dispatcher, endpoint: Endpoint) -> Answer:
+def _calls(dispatcher: Dispatcher) -> list[Route]:
+    """One route for each path, so that who calls with a wrong method is told every right one."""
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for one in ENDPOINTS:
+        by_path.setdefault(one.path, {})[one.method] = one
+    return [Route(path, _answer(dispatcher, methods), methods=[*methods]) for path, methods in by_path.items()]
+
+
+def _answer(dispatcher: Dispatcher, methods: dict[str, Endpoint]) -> Answer:
     async def answer(request: Request) -> Response:
+        endpoint = methods["GET" if request.method == "HEAD" else request.method]
         request.scope["endpoint_path"] = endpoint.path
         return await dispatcher.answer(endpoint, request)
 

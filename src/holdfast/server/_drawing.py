@@ -12,6 +12,7 @@ from holdfast.flowfiles import FlowFile, ForEach, Input, Source, StepSource, Ste
 from holdfast.graph import to_mermaid, to_svg
 
 GraphFormat: TypeAlias = Literal["json", "svg", "mermaid"]
+PICTURES = ("image/svg+xml", "text/plain")
 
 
 class DrawnInput(Struct, frozen=True):

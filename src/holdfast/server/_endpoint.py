@@ -55,6 +55,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     answer: Any = None
     """the type of what is given as JSON; None for nothing, or another media type"""
     media: str = "application/json"
+    other_media: tuple[str, ...] = ()
+    """what else it gives if asked"""
     status: int = 200
 
     @property

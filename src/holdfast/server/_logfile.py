@@ -23,6 +23,8 @@ def size_of(path: Path) -> int:
 
 def read_part(path: Path, start: int, end: int | None = None) -> list[tuple[int, LogLine]]:
     """Whole lines from a place on, each with the place behind it, a bounded part. What cannot be read is left out."""
+    if start >= size_of(path):
+        return []  # a place far behind the end is none that a file can be read from
     length = PART if end is None else min(PART, end - start)
     try:
         with path.open("rb") as file:

@@ -111,7 +111,7 @@ def _responses(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
     if endpoint.answer is not None:
         good["content"] = {"application/json": {"schema": by_type[_key(endpoint.answer)]}}
     elif endpoint.status != 204:
-        good["content"] = {endpoint.media: {}}
+        good["content"] = {media: {} for media in (endpoint.media, *endpoint.other_media)}
     problem = {"application/json": {"schema": by_type[_key(Problem)]}}
     refusals = {status: {"description": text, "content": problem} for status, text in _REFUSALS.items()}
     return {str(endpoint.status): good, **refusals}

@@ -14,7 +14,7 @@ from holdfast.jobs import define, uses_of
 from holdfast.jobs._definition import read_definition
 from holdfast.ports import Job, JobQuery, JobStatus
 from holdfast.server._backend import Backend
-from holdfast.server._drawing import GraphFormat, drawn
+from holdfast.server._drawing import PICTURES, GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Words
 from holdfast.server._flow_files import load_for_job
 from holdfast.server._job_tail import ChangesTail, JobTail
@@ -324,7 +324,7 @@ ENDPOINTS = (
     _look(f"{JOB}/attempts", attempts, "List every attempt of its steps", list[Attempt]),
     _look(f"{JOB}/history", history, "List every change of its status", list[ChangeView]),
     _look(f"{JOB}/outputs", outputs, "Show what it gave", Output),
-    _look(f"{JOB}/graph", graph, "Draw its flow", None, query=FormatQuery),
+    _look(f"{JOB}/graph", graph, "Draw its flow", None, query=FormatQuery, other_media=PICTURES),
     _look(f"{JOB}/log", read_log, "Read its live output", LogPage, query=LogQuery),
     _look(f"{JOB}/events", events, "Read its journal", EventPage, query=EventsQuery),
     _look(f"{JOB}/stream", stream, "Follow it", None, query=StreamQuery, media="text/event-stream"),
