@@ -42,6 +42,7 @@ demo: $(STAMP) ## Run the demonstration
 	@$(PY) examples/demo.py
 
 test: $(STAMP) ## Run all tests (ARGS='-k events -x' goes to pytest)
+	@tools/web_tools.sh
 	@$(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-agents: $(STAMP) ## Test with agents of vendors, installed from npm into .cache (ARGS='-k claude')
@@ -73,5 +74,5 @@ lock: $(STAMP) ## Regenerate requirements/*.txt from pyproject.toml (UPGRADE=1 t
 	@echo 'lock: wrote requirements/runtime.txt and requirements/dev.txt'
 
 clean: ## Remove .venv, caches and everything built
-	@rm -rf $(VENV) .cache .venv.lock bench/.venvs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .cache .venv.lock web/node_modules bench/.venvs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,8 +22,10 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in red what could not be tried on this machine, and what to do about it: a skip is easily overlooked."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Say last, in red, what could not be tried on this machine, and what to do about it: a skip is easily overlooked."""
+    yield
     missing: dict[str, list[str]] = {}
     for report in terminalreporter.stats.get("skipped", ()):
         _, mark, why = report.longrepr[2].partition("NOT RUN: ")

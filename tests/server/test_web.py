@@ -37,7 +37,8 @@ def test_the_page_is_small_enough_for_a_slow_line() -> None:
 
 
 @pytest.mark.skipif(
-    shutil.which("npm") is None or not VITE.exists(), reason="needs npm, and `make web` once in this folder"
+    shutil.which("npm") is None or not VITE.exists(),
+    reason="NOT RUN: this needs Node with npm, and what `make test` or `make web` has it install, once, from the network",
 )
 def test_what_is_committed_is_what_the_sources_build(tmp_path: Path) -> None:
     built = tmp_path / "static"
