@@ -49,6 +49,7 @@ async def test_a_job_is_started_watched_and_answered_and_goes_on_over_two_deaths
     await visit.photograph("lost")
     own_site.start()
     await expect(lost).to_be_hidden()
+    await expect(page.get_by_role("alert")).to_have_count(0)
     await expect(answer.get_by_role("textbox", name="note")).to_have_value("well told")
     await answer.get_by_role("button", name="Answer").click()
     await expect(answer).to_contain_text("This is needed.")
