@@ -91,7 +91,10 @@ async def test_who_uses_only_the_keyboard_gets_past_the_navigation_and_sees_wher
     await page.keyboard.press("Tab")
     focused = page.locator(":focus")
     assert await page.get_by_role("main").locator(":focus").count() == 1
-    assert await focused.evaluate("(one) => getComputedStyle(one).outlineStyle + getComputedStyle(one).boxShadow") != "nonenone"
+    assert (
+        await focused.evaluate("(one) => getComputedStyle(one).outlineStyle + getComputedStyle(one).boxShadow")
+        != "nonenone"
+    )
 
 
 async def test_dark_is_dark_and_the_choice_stays(visit: Visit, page: Page) -> None:
@@ -138,7 +141,13 @@ async def test_who_may_only_read_is_offered_nothing_to_do(open_page: Open, site:
     page = visit.page
     await expect(page.get_by_text("a read · read")).to_be_visible()
     await expect(page.get_by_role("link", name="Start")).to_be_hidden()
-    for address in ["jobs", *(name.lower() for name in PAGES), f"jobs/{job_id}", "flows/flows%2Fhello.flow.yaml", "start"]:
+    for address in [
+        "jobs",
+        *(name.lower() for name in PAGES),
+        f"jobs/{job_id}",
+        "flows/flows%2Fhello.flow.yaml",
+        "start",
+    ]:
         await visit.go(address)
         await expect(page.get_by_role("heading", level=1)).to_be_visible()
         await expect(page.get_by_role("button", name=DOING)).to_have_count(0)

@@ -59,9 +59,7 @@ async def test_filters_are_in_the_address_and_survive_a_reload(visit: Visit, pag
     await visit.photograph("no-jobs")
 
 
-async def test_several_jobs_are_cancelled_and_archived_at_once(
-    visit: Visit, page: Page, site: Site, mark: str
-) -> None:
+async def test_several_jobs_are_cancelled_and_archived_at_once(visit: Visit, page: Page, site: Site, mark: str) -> None:
     ids = [await site.done("gate", f"gate {number}", labels={"of": mark}) for number in range(3)]
     await visit.go(f"jobs?label=of%3D{mark}")
     boxes = page.get_by_role("checkbox", name=re.compile("Choose gate"))

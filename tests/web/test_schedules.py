@@ -76,13 +76,17 @@ async def test_a_schedule_that_is_due_fires_by_itself_and_the_page_shows_it(
     poll = {"every_seconds": 1, "command": """printf '{"fire": true}'"""}
     made = await site.call("POST", "schedules", {"name": name, "flow": "hello", "overlap": "allow", **poll})
     await visit.go(f"schedules?id={made['id']}")
-    await expect(page.get_by_role("table", name="Ticks").get_by_role("row").filter(has_text="fired").first).to_be_visible()
+    await expect(
+        page.get_by_role("table", name="Ticks").get_by_role("row").filter(has_text="fired").first
+    ).to_be_visible()
     await page.get_by_role("button", name=f"Pause {name}").click()
     await expect(page.get_by_role("button", name=f"Resume {name}")).to_be_visible()
     await site.call("DELETE", f"schedules/{made['id']}")
 
 
-async def test_who_is_no_admin_makes_no_schedules_and_who_reads_fires_none(open_page: Open, site: Site, name: str) -> None:
+async def test_who_is_no_admin_makes_no_schedules_and_who_reads_fires_none(
+    open_page: Open, site: Site, name: str
+) -> None:
     made = await site.call("POST", "schedules", {"name": name, "flow": "hello", "cron": "@daily"})
     for role, fires in (("operate", 1), ("read", 0)):
         page = (await open_page(site, role=role, at="schedules")).page
