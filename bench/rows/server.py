@@ -1,4 +1,4 @@
-"""`holdfast serve` under load: 500 clients that follow one job, and calls beside them."""
+"""`holdfast serve` under load: 500 clients that follow one job, 200 jobs at once, and calls beside them; what it holds then."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ steps:
 
 
 @contextmanager
-def _server() -> Iterator[tuple[str, str, Path]]:
-    """A server in a process of its own: its address, a token, its project."""
+def _server() -> Iterator[tuple[str, str, Path, int]]:
+    """A server in a process of its own: its address, a token, its project, its pid."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         (project / ".holdfast").mkdir()
@@ -57,7 +57,7 @@ def _server() -> Iterator[tuple[str, str, Path]]:
             url = process.stdout.readline().split()[2].rstrip(";")
             token = process.stdout.readline().strip().partition("#token=")[2]
             try:
-                yield url, token, project
+                yield url, token, project, process.pid
             finally:
                 process.send_signal(signal.SIGINT)
 
@@ -102,7 +102,7 @@ async def _calls(client: httpx2.AsyncClient, over: asyncio.Event) -> list[float]
     return took
 
 
-async def _follow(url: str, token: str, project: Path, clients: int) -> dict[str, Any]:
+async def _follow(url: str, token: str, project: Path, clients: int, pid: int) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {token}"}
     (project / "open").unlink(missing_ok=True)
     async with httpx2.AsyncClient(base_url=url, headers=headers, verify=False, timeout=60) as client:
@@ -116,15 +116,16 @@ async def _follow(url: str, token: str, project: Path, clients: int) -> dict[str
         (project / "open").touch()
         lines = await asyncio.gather(*listening)
         over.set()
+        memory = _memory_mb(pid)
         for _, writer in connected:
             writer.close()
         (job,) = (await client.get("/api/v1/jobs", params={"text": job_id})).json()["jobs"]
         seconds = datetime.fromisoformat(job["ended"]).timestamp() - began
-        return {"lines": lines, "lags": lags, "calls": await calling, "seconds": seconds}
+        return {"lines": lines, "lags": lags, "calls": await calling, "seconds": seconds, "memory": memory}
 
 
-async def _submit(url: str, token: str) -> list[float]:
-    """How long each of many submissions takes that come at once."""
+async def _submit(url: str, token: str) -> dict[str, Any]:
+    """Many jobs that come at once: how long each submission takes, calls beside them, and all until each has run its step."""
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(base_url=url, headers=headers, verify=False, timeout=60) as client:
 
@@ -133,7 +134,25 @@ async def _submit(url: str, token: str) -> list[float]:
             (await client.post("/api/v1/jobs", json={"flow": "gate"})).raise_for_status()
             return time.perf_counter() - began
 
-        return await asyncio.gather(*(one() for _ in range(JOBS)))
+        over = asyncio.Event()
+        began = time.perf_counter()
+        calling = asyncio.create_task(_calls(client, over))
+        submitted = await asyncio.gather(*(one() for _ in range(JOBS)))
+        while (await _waiting(client)) < JOBS:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        over.set()
+        return {"submitted": submitted, "calls": await calling, "seconds": time.perf_counter() - began}
+
+
+async def _waiting(client: httpx2.AsyncClient) -> int:
+    found = (await client.get("/api/v1/jobs", params={"status": "waiting", "limit": JOBS})).json()
+    return len(found["jobs"])
+
+
+def _memory_mb(pid: int) -> float:
+    """What of the process is in memory and its own."""
+    rows = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return (int(rows["VmRSS"].split()[0]) - int(rows["RssFile"].split()[0])) / 1024
 
 
 def _p99(values: list[float]) -> float:
@@ -142,10 +161,12 @@ def _p99(values: list[float]) -> float:
 
 def measure_server() -> list[Row]:
     """What a frame and a call take while 500 clients follow one job, and what they cost the job."""
-    with _server() as (url, token, project):
-        alone = asyncio.run(_follow(url, token, project, 1))
-        crowd = asyncio.run(_follow(url, token, project, CLIENTS))
-        submitted = asyncio.run(_submit(url, token))
+    with _server() as (url, token, project, pid):
+        idle = _memory_mb(pid)
+        alone = asyncio.run(_follow(url, token, project, 1, pid))
+        crowd = asyncio.run(_follow(url, token, project, CLIENTS, pid))
+        jobs = asyncio.run(_submit(url, token))
+        after = _memory_mb(pid)
     lost = sum(LINES - lines for lines in crowd["lines"])
     told: dict[str, Any] = {"better": "lower", "peers": {}}
     return [
@@ -156,7 +177,11 @@ def measure_server() -> list[Row]:
                 target="≤ 1.1", ok=crowd["seconds"] <= 1.1 * alone["seconds"], **told),
         compare(f"a call beside {CLIENTS} streams, p99", "ms", _p99(crowd["calls"]), limit=_p99(alone["calls"]),
                 target="≤ 250 ms", ok=_p99(crowd["calls"]) <= 250, **told),
-        compare(f"{JOBS} jobs submitted at once, p99", "ms", _p99(submitted), **told),
+        compare(f"memory of the server with {CLIENTS} streams", "MB", crowd["memory"], limit=idle, **told),
+        compare(f"{JOBS} jobs submitted at once, p99", "ms", _p99(jobs["submitted"]), **told),
+        compare(f"{JOBS} jobs submitted at once, until all have run", "s", jobs["seconds"], **told),
+        compare(f"a call beside {JOBS} jobs, p99", "ms", _p99(jobs["calls"]), **told),
+        compare(f"memory of the server after that, {JOBS} jobs waiting", "MB", after, limit=idle, **told),
     ]  # fmt: skip
 
 
