@@ -8,11 +8,10 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
 from playwright.async_api import Error as BrowserError
-from tests.web.serving import Site
 
 from holdfast.server import Role
 
@@ -30,6 +29,13 @@ TELL_OF_VIOLATIONS = """
 addEventListener("securitypolicyviolation", (event) =>
   console.error(`security policy: ${event.violatedDirective} by ${event.blockedURI} ${event.sample}`));
 """
+
+
+class Served(Protocol):
+    """Where the page is, and what lets one in."""
+
+    url: str
+    tokens: dict[Role, str]
 
 
 class NoBrowser(Exception):
@@ -68,7 +74,7 @@ async def _launch(playwright: Playwright, program: str) -> Browser:
 class Visit:
     """One person's look at the page, in a browser profile of their own."""
 
-    def __init__(self, context: BrowserContext, page: Page, site: Site, kept: Path) -> None:
+    def __init__(self, context: BrowserContext, page: Page, site: Served, kept: Path) -> None:
         self.page, self.site = page, site
         self._context, self._kept = context, kept
         self._wrong: list[str] = []
@@ -144,7 +150,7 @@ STICKS_OUT = """() => {
 }"""
 
 
-async def visit(browser: Browser, site: Site, kept: Path, role: Role | None) -> Visit:
+async def visit(browser: Browser, site: Served, kept: Path, role: Role | None) -> Visit:
     """Somebody with a token of that role, or with none, who has not opened the page yet."""
     context = await browser.new_context(viewport=DESK, locale="en-GB", timezone_id="Europe/Berlin")  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE_MS)

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 from tests.web import browsing
-from tests.web.browsing import PATIENCE_MS, NoBrowser, Visit
+from tests.web.browsing import PATIENCE_MS, NoBrowser, Served, Visit
 from tests.web.serving import Site
 
 from holdfast.server import Role
@@ -66,7 +66,7 @@ async def open_page(browser: Browser, request: pytest.FixtureRequest) -> AsyncIt
     shutil.rmtree(kept, ignore_errors=True)
     visits: list[Visit] = []
 
-    async def one(site: Site, role: Role | None = "admin", at: str | None = None) -> Visit:
+    async def one(site: Served, role: Role | None = "admin", at: str | None = None) -> Visit:
         visits.append(await browsing.visit(browser, site, kept, role))
         if at is not None:
             await visits[-1].go(at)
