@@ -155,7 +155,7 @@ async def visit(browser: Browser, site: Served, kept: Path, role: Role | None) -
     context = await browser.new_context(viewport=DESK, locale="en-GB", timezone_id="Europe/Berlin")  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE_MS)
     await context.add_init_script(TELL_OF_VIOLATIONS)
-    await context.tracing.start(screenshots=True, snapshots=True)
+    await context.tracing.start(snapshots=True)
     if role is not None:
         await context.add_cookies([{"name": COOKIE, "value": site.tokens[role], "url": site.url}])
     return Visit(context, await context.new_page(), site, kept)

@@ -46,7 +46,7 @@ async def test_a_loop_shows_how_often_it_was_taken(visit: Visit, page: Page, sit
     panel = page.get_by_role("complementary", name="Step judge")
     await panel.get_by_role("tab", name="Attempts 3").click()
     await expect(panel.get_by_role("listitem")).to_have_count(3)
-    await expect(panel.get_by_role("listitem").last).to_contain_text("loop by the rule once more")
+    await expect(panel.get_by_role("listitem").last).to_contain_text("by the rule once more")
     await visit.photograph("loop")
 
 
