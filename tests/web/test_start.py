@@ -87,7 +87,8 @@ async def test_a_flow_that_cannot_be_used_is_not_offered(visit: Visit, page: Pag
 
 async def test_a_job_is_started_like_another(visit: Visit, page: Page, site: Site) -> None:
     first = await site.done("hello", "the first", inputs={"who": "you"})
-    await visit.go(f"start?like={first}")
+    await visit.go(f"jobs/{first}")
+    await page.get_by_role("link", name="Start again").click()
     form = page.get_by_role("form", name="Start hello")
     await expect(form.get_by_role("textbox", name="who")).to_have_value("you")
     await form.get_by_role("button", name="Start").click()
