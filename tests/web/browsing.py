@@ -104,13 +104,15 @@ class Visit:
         await self.page.goto(f"{self.site.url}/#/{address}")
 
     async def photograph(self, name: str) -> None:
-        """Keep pictures: light, dark, and on a phone. Fails if a phone would scroll sideways or a control has no name."""
+        """Keep pictures: light, dark, and on a phone. Fails on what everybody would see there, and on controls without a name."""
         for scheme in ("dark", "light"):
             await self._paint(scheme)
             await self._keep(f"{name}-{scheme}")
+        assert await self.torn() == [], "words torn apart"
         await self.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
         await self._keep(f"{name}-phone")
         assert await self.sticks_out() == [], "sticks out on a phone"
+        assert await self.torn() == [], "words torn apart on a phone"
         await self.page.set_viewport_size(DESK)  # type: ignore[arg-type]
         assert await self.unnamed() == [], "controls without a name"
 
@@ -123,6 +125,11 @@ class Visit:
     async def sticks_out(self) -> list[str]:
         """What makes the whole page wider than its window."""
         found: list[str] = await self.page.evaluate(STICKS_OUT)
+        return found
+
+    async def torn(self) -> list[str]:
+        """Short words that do not fit on a line, because what they are in is too narrow."""
+        found: list[str] = await self.page.evaluate(TORN)
         return found
 
     async def unnamed(self) -> list[str]:
@@ -147,6 +154,24 @@ STICKS_OUT = """() => {
     .filter((one) => one.getBoundingClientRect().right > width + 1)
     .map((one) => `${one.tagName.toLowerCase()}.${one.getAttribute("class")}: ${one.textContent.slice(0, 40)}`)
     .slice(0, 8);
+}"""
+
+TORN = """() => {
+  const torn = new Set();
+  const range = document.createRange();
+  const texts = document.createTreeWalker(document.querySelector("main") ?? document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const node = texts.currentNode;
+    if (node.parentElement.closest("pre, code, svg, .log, .code")) continue;
+    for (const word of node.data.matchAll(/\\S+/g)) {
+      if (word[0].length > 12) continue;
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const tops = new Set([...range.getClientRects()].filter((one) => one.width > 0).map((one) => Math.round(one.top)));
+      if (tops.size > 1) torn.add(word[0]);
+    }
+  }
+  return [...torn].slice(0, 8);
 }"""
 
 
