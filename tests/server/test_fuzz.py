@@ -46,13 +46,23 @@ async def _known(site: Site) -> dict[str, list[str]]:
     for job_id in jobs:
         await site.settled(job_id)
     marks = [mark.id for mark in await site.project.store.marks()]
-    flows, steps = ["hello", "gate", "broken"], ["greet", "review"]
+    flows, steps, schedules = ["hello", "gate", "broken"], ["greet", "review"], await _schedules(site)
+    crons, zones = ["@daily", "*/5 * * * *", "61 * * * *"], ["Europe/Berlin", "Europe/Berln"]
     return {
         "path.job_id": jobs, "path.run_id": jobs, "path.checkpoint_id": [*marks, *jobs], "query.run": jobs,
         "query.before": jobs, "query.a": [*marks, *jobs], "query.b": [*marks, *jobs], "query.flow": flows,
         "query.after": ["start", "1.0.1.0.0"], "body.flow": flows, "body.step": steps,
-        "body.token": [site.tokens["read"]],
+        "body.token": [site.tokens["read"]], "path.schedule_id": schedules, "query.cron": crons, "query.timezone": zones,
+        "body.cron": crons, "body.timezone": zones,
     }  # fmt: skip
+
+
+async def _schedules(site: Site) -> list[str]:
+    """None fires by itself: nothing in this test ticks, so no command that is made up here is ever run."""
+    client = await site.client("admin")
+    news = ({"name": "nightly", "cron": "@daily"}, {"name": "polled", "every_seconds": 60, "command": "true"})
+    made = [await client.post("/api/v1/schedules", json={"flow": "hello", **new}) for new in news]
+    return [*(str(one.json()["id"]) for one in made), "nightly", "nobody"]
 
 
 def _dictionaries(known: dict[str, list[str]]) -> str:
