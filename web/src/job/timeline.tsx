@@ -131,7 +131,7 @@ function ticksOf(begin: number, end: number): number[] {
   const step =
     TICKS.find((one) => (end - begin) / one <= (innerWidth < 760 ? 3 : 8)) ??
     86_400_000 * Math.ceil((end - begin) / 86_400_000 / 8);
-  const small = end - begin < 2000 ? Math.max(1, Math.round((end - begin) / 5)) : step;
+  const small = end - begin < 2000 ? Math.max(1, Math.round((end - begin) / (innerWidth < 760 ? 3 : 5))) : step;
   const ticks: number[] = [];
   for (let tick = begin; tick < end - small / 3; tick += small) ticks.push(tick);
   return ticks;

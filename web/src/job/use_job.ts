@@ -38,7 +38,10 @@ export function useJob(id: string): Followed {
         event: (row: Row) => model.event(row),
         log: (line: LogLine) => model.log.add(line),
       },
-      batch: () => model.changed(),
+      batch: () => {
+        if (model.problem) model.reread(1000); // the server was away, and is back
+        model.changed();
+      },
       ended: () => {
         model.reread(0);
         stopWatching = watch(id, () => setTimes((n) => n + 1));
