@@ -10,11 +10,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal, Protocol
 
+import pytest
 from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
 from playwright.async_api import Error as BrowserError
 
 from holdfast.server import Role
 
+IN_BROWSER = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(180)]
+"""Marks of every test here: they share the browser's loop, and a loaded machine is slow."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DESK = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from uuid import uuid4
 
-import pytest
 from playwright.async_api import Page, expect
-from tests.web.browsing import Visit
+from tests.web.browsing import IN_BROWSER, Visit
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 
 async def test_checkpoints_of_a_job_are_looked_at_and_compared(visit: Visit, page: Page, site: Site) -> None:

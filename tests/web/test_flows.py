@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.async_api import Page, expect
-from tests.web.browsing import Visit
+from tests.web.browsing import IN_BROWSER, Visit
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 
 async def test_flows_are_found_and_lead_to_their_file_and_their_form(visit: Visit, page: Page) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.async_api import Page, expect
-from tests.web.browsing import PHONE, Visit
+from tests.web.browsing import IN_BROWSER, PHONE, Visit
 from tests.web.conftest import Open
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 PAGES = ["Jobs", "Flows", "Schedules", "Runs", "Checkpoints", "Resources", "Settings"]
 REFUSED = r"status of 401"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from uuid import uuid4
 
-import pytest
 from playwright.async_api import Locator, Page, expect
-from tests.web.browsing import Visit
+from tests.web.browsing import IN_BROWSER, Visit
 from tests.web.conftest import Open
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 
 def step(page: Page, name: str) -> Locator:

@@ -7,11 +7,11 @@ from uuid import uuid4
 
 import pytest
 from playwright.async_api import Page, expect
-from tests.web.browsing import Visit
+from tests.web.browsing import IN_BROWSER, Visit
 from tests.web.conftest import Open
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 
 @pytest.fixture

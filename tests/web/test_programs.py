@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 import uvicorn
 from playwright.async_api import Page, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
-from tests.web.browsing import Visit
+from tests.web.browsing import IN_BROWSER, Visit
 from tests.web.conftest import Open
 from tests.web.serving import Site
 
@@ -21,7 +20,7 @@ from holdfast.models import ToolCall
 from holdfast.server import Role, Tokens, create_app
 from holdfast.stores import SqliteStore
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 
 class Program:

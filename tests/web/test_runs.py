@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-import pytest
 from playwright.async_api import Page, expect
-from tests.web.browsing import Visit
+from tests.web.browsing import IN_BROWSER, Visit
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 
 async def test_runs_are_listed_and_filtered(visit: Visit, page: Page, site: Site) -> None:

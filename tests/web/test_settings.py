@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.async_api import Page, expect
-from tests.web.browsing import Visit
+from tests.web.browsing import IN_BROWSER, Visit
 from tests.web.conftest import Open
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 
 async def test_the_server_says_what_it_is_and_how_much_runs_at_once_is_changed(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 
-import pytest
 from playwright.async_api import expect
+from tests.web.browsing import IN_BROWSER
 from tests.web.conftest import Open
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 AWAY = "ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK"
 """What a browser says of a server that is not there."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from playwright.async_api import Page, expect
-from tests.web.browsing import Visit
+from tests.web.browsing import IN_BROWSER, Visit
 from tests.web.serving import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = IN_BROWSER
 
 NAME = "<script>document.title='owned'</script>"
 LABEL = {"<b>": "<img src=x onerror=alert(7)>"}
