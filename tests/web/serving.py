@@ -23,9 +23,10 @@ ENDED = {"completed", "failed", "cancelled"}
 class Site:
     """A project with the flows of this folder, tokens for every role, and its server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: str = "") -> None:
         self.folder = folder
         (folder / ".holdfast").mkdir()
+        (folder / ".holdfast" / "holdfast.toml").write_text(settings)
         shutil.copytree(FLOWS, folder / "flows")
         self.process: subprocess.Popen[str] | None = None
         self.url, self.link = "", ""
