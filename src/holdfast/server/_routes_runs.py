@@ -29,6 +29,7 @@ from holdfast.ids import new_id
 from holdfast.ports import JobStatus, Mark, RunInfo
 from holdfast.runs import Run
 from holdfast.server._backend import Backend
+from holdfast.server._drawing import PICTURES
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing
 from holdfast.server._journal_pages import EventPage, EventsQuery, read_events
 from holdfast.server._plain import plain_json
@@ -332,7 +333,7 @@ ENDPOINTS = (
     _look("/api/v1/runs", list_runs, "List root runs", list[RunView], "runs", query=RunsQuery),
     _look(RUN, show_run, "Show a run", RunView, "runs"),
     _look(f"{RUN}/events", run_events, "Read its journal", EventPage, "runs", query=EventsQuery),
-    _look(f"{RUN}/graph", run_graph, "Draw its graph", None, "runs", query=FormatQuery),
+    _look(f"{RUN}/graph", run_graph, "Draw its graph", None, "runs", query=FormatQuery, other_media=PICTURES),
     _look(f"{RUN}/tree", run_tree, "Show its branches and checkpoints", TreeView, "runs"),
     _look(f"{RUN}/stream", run_stream, "Follow it", None, "runs", query=StreamQuery, media="text/event-stream"),
     _look("/api/v1/checkpoints", checkpoints, "List checkpoints", list[CheckpointView], "checkpoints",
