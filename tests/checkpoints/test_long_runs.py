@@ -140,7 +140,7 @@ def test_a_large_value_is_stored_once(tmp_path: Path, runtime: Runtime) -> None:
         flow.broken = False
         assert flow.kickoff(from_checkpoint=run.root_run_id) == [300_000, 3_000, 300_000]
     stored = sum(file.stat().st_size for file in tmp_path.iterdir())
-    assert stored < 550_000  # the text once, the items once, the rows, an empty store
+    assert stored < 650_000  # the text once, the items once, the rows, an empty store
 
 
 class Appends(FlowState):

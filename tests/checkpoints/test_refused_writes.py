@@ -70,7 +70,7 @@ def test_a_write_that_is_refused_fails_the_run_with_its_reason_and_the_run_goes_
             check_ends(memory, tmp_path, runtime)
 
 
-@pytest.mark.parametrize("limit", [220_000, 260_000, 300_000, 340_000])
+@pytest.mark.parametrize("limit", [280_000, 320_000, 360_000, 400_000])
 def test_a_full_disk_fails_the_run_with_its_reason_and_the_run_goes_on_once_there_is_room(
     tmp_path: Path, runtime: Runtime, limit: int
 ) -> None:
@@ -79,7 +79,7 @@ def test_a_full_disk_fails_the_run_with_its_reason_and_the_run_goes_on_once_ther
     with SqliteStore(tmp_path / "journal.db") as store:
         run = known_run(store)
         assert run is not None
-        assert run.status == "running"
+        assert run.status in ("running", "waiting")  # as it was when the last write fitted
         check_ends(store, tmp_path, runtime)
 
 
@@ -89,7 +89,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=384k", "none", disk], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=512k", "none", disk], capture_output=True, check=False
     ).returncode:
         pytest.skip("only root, where it may, can mount a file system")
     yield disk

@@ -67,14 +67,14 @@ def test_s1_7_a_subclass_of_a_tagged_class_gets_a_tag_of_its_own() -> None:
 @pytest.mark.parametrize("name", [*STAMPED, "timestamp"])
 def test_a_field_that_every_event_has_already_is_refused(name: str) -> None:
     with pytest.raises(EventDefinitionError, match=name):
-        type("GreedyEvent", (BaseEvent,), {"__annotations__": {name: str}})
+        type("GreedyEvent", (BaseEvent,), {"__module__": __name__, "__annotations__": {name: str}})
 
 
 @pytest.mark.parametrize("name", ["at_us", "env", "opens", "closes", "durable"])
 def test_a_field_that_would_hide_what_the_bus_reads_is_refused(name: str) -> None:
     # as a payload field `opens` would be a scope of a nonsensical kind, `durable` always true, `at_us` a false time
     with pytest.raises(EventDefinitionError, match=name):
-        type("GreedyEvent", (BaseEvent,), {"__annotations__": {name: Any}})
+        type("GreedyEvent", (BaseEvent,), {"__module__": __name__, "__annotations__": {name: Any}})
 
 
 def test_events_are_built_by_keyword_only() -> None:

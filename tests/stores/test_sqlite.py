@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import stat
 from pathlib import Path
@@ -156,8 +157,9 @@ async def test_damage_found_while_reading_is_the_same_error(tmp_path: Path) -> N
     store = SqliteStore(path)
     assert await store.run(root)
     with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
         file.seek(50 * PAGE)
-        file.write(b"\xff" * PAGE)
+        file.write(b"\xff" * (size - 50 * PAGE))
     with pytest.raises(CorruptStoreError):
         await positions(store, root)
     await store.aclose()
