@@ -11,7 +11,7 @@ from tests.web.serving import Site
 
 pytestmark = IN_BROWSER
 
-AWAY = "ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK"
+AWAY = "ERR_CONNECTION|ERR_SOCKET|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK"
 """What a browser says of a server that is not there."""
 
 
