@@ -148,3 +148,19 @@ async def test_flows_are_browsed_read_drawn_and_checked(site: Site) -> None:
     assert [node["name"] for node in graph["nodes"]] == ["first", "wait"]
     checked = (await client.get("/api/v1/flows/check", params={"flow": "broken"})).json()
     assert (checked["valid"], 2 in [finding["line"] for finding in checked["findings"]]) == (False, True)
+
+
+async def test_a_completed_job_goes_on_with_a_branch_of_it(site: Site) -> None:
+    client = await site.client("operate")
+    job_id = await site.submit("hello")
+    await site.settled(job_id)
+    (made, *_) = (await client.get("/api/v1/checkpoints", params={"run": job_id})).json()
+    early = await client.post(f"/api/v1/checkpoints/{made['id']}/resume", json={})
+    assert (early.status_code, "fork one of its checkpoints" in early.json()["message"]) == (409, True)
+    forked = await client.post(f"/api/v1/checkpoints/{made['id']}/fork", json={"branch": "again"})
+    again = await client.post(f"/api/v1/checkpoints/{forked.json()['id']}/resume", json={})
+    assert (again.status_code, again.json()["status"]) == (200, "queued")
+    job = await site.settled(job_id)
+    assert (job.status, job.runs) == ("completed", 2)
+    branches = (await client.get(f"/api/v1/runs/{job_id}/tree")).json()["branches"]
+    assert [(one["name"], one["is_current"]) for one in branches] == [("main", False), ("again", True)]

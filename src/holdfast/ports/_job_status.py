@@ -70,8 +70,10 @@ def _edges() -> tuple[JobTransition, ...]:
         JobTransition(s.PAUSED, s.QUEUED, "someone resumes it, or asks something else of it"),
         JobTransition(s.PAUSED, s.FAILED, "a job that it needs fails or is cancelled"),
         JobTransition(s.PAUSED, s.CANCELLED, "it is cancelled before its first run"),
-        JobTransition(s.FAILED, s.QUEUED, "someone retries it, or runs one of its steps again"),
-        JobTransition(s.COMPLETED, s.QUEUED, "someone runs one of its steps again"),
+        JobTransition(
+            s.FAILED, s.QUEUED, "someone retries it, runs one of its steps again, or goes on with a branch of it"
+        ),
+        JobTransition(s.COMPLETED, s.QUEUED, "someone runs one of its steps again, or goes on with a branch of it"),
     )
 
 

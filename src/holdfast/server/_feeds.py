@@ -93,6 +93,7 @@ class Feed:
     async def begin(self) -> None:
         """Find out where to read from. Raises what the tail raises."""
         self.position = await self.tail.now()
+        self._places[self.position] = 0
 
     async def follow(self) -> None:
         """Read the tail for as long as anybody listens and something may come."""

@@ -27,7 +27,7 @@ from holdfast.errors import UsageError
 from holdfast.graph import Graph
 from holdfast.ids import new_id
 from holdfast.ports import JobStatus, Mark, RunInfo
-from holdfast.runs import Run
+from holdfast.runs import Run, RunStatus
 from holdfast.server._backend import Backend
 from holdfast.server._drawing import PICTURES
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing
@@ -317,6 +317,10 @@ async def resume(backend: Backend, call: Call[Any, Any]) -> JobView:
             f"`holdfast checkpoint resume {found.id} --flow MODULE:CLASS`",
         )  # fmt: skip
     service = backend.service(call.who)
+    if job.status in (JobStatus.COMPLETED, JobStatus.FAILED) and not RunStatus(found.run.status).is_terminal:
+        return job_view(await service.go_on(job.id))
+    if job.status is JobStatus.COMPLETED:
+        raise Refused(409, "transition", f"job {job.id} is completed: fork one of its checkpoints, then resume that")
     if job.status is JobStatus.FAILED:
         return job_view(await service.retry(job.id))
     return job_view(await service.resume(job.id))

@@ -48,6 +48,10 @@ class Following:
             after = first.id
         await feed.catch_up()  # so that the client is not ahead of the feed
         while True:
+            known = feed.place_of(after)
+            if known is not None and feed.since(known) is not None:  # what came meanwhile may be nowhere else
+                self._place = known
+                return
             self._place, upto = feed.end, feed.position
             try:
                 while entries := await feed.tail.read("" if after == START else after, upto):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.errors import AlreadyFinishedError, IllegalTransitionError
 from holdfast.ports import Job, JobStatus
 
-Operation = Literal["approve", "pause", "resume", "cancel", "retry", "rerun", "answer"]
+Operation = Literal["approve", "pause", "resume", "cancel", "retry", "rerun", "answer", "go_on"]
 S = JobStatus
 
 
@@ -53,6 +53,7 @@ OPERATIONS: Mapping[Operation, Mapping[JobStatus, How]] = {
         S.COMPLETED: QUEUE_AND_ASK,
     },
     "answer": {S.QUEUED: ASK, S.RUNNING: ASK, S.WAITING: QUEUE_AND_ASK},
+    "go_on": {S.FAILED: QUEUE_AND_ASK, S.COMPLETED: QUEUE_AND_ASK},
 }
 
 UNBEGUN: Mapping[Operation, Mapping[JobStatus, How]] = {
@@ -71,6 +72,7 @@ _ADVICE: Mapping[Operation, str] = {
     "cancel": "",
     "retry": "only a failed job can be retried; submit it again for a new run",
     "rerun": "steps of a job that was cancelled, or has not been approved, are not run again: submit it anew",
+    "go_on": "only a job that has completed or failed goes on with a branch of it; others are resumed",
     "answer": "a paused job takes answers once it is resumed; one that has ended takes none",
 }
 

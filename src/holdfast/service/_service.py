@@ -95,6 +95,10 @@ class JobService:
         """Go on with a paused job."""
         return await self._ask("resume", job_id, "resumed")
 
+    async def go_on(self, job_id: str) -> Job:
+        """Go on with a job that has ended, on a branch that was begun since: `checkpoint fork`. What it did before stays."""
+        return await self._ask("go_on", job_id, "goes on with a branch")
+
     async def cancel(self, job_id: str, reason: str = "") -> Job:
         """End a job. One that runs is ended by its worker, which first releases what it holds."""
         return await self._ask("cancel", job_id, reason or "cancelled")
@@ -137,8 +141,9 @@ class JobService:
                 done = (await self.jobs.advance([move]))[0] is not None
             else:
                 assert operation != "approve"
+                kind = "resume" if operation == "go_on" else operation
                 request = JobRequest(
-                    request_id, job.id, operation, self._now_us(), encode(data or {"reason": reason}), self._by
+                    request_id, job.id, kind, self._now_us(), encode(data or {"reason": reason}), self._by
                 )
                 done = await self.jobs.request(request, move)
             if done:

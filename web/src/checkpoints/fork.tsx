@@ -5,7 +5,7 @@ import { go, link } from "../router";
 import type { Job } from "../types";
 import type { Checkpoint, Details } from "./types";
 
-const GOES_ON = ["failed", "paused", "waiting"];
+const GOES_ON = ["completed", "failed", "paused", "waiting"];
 
 interface Forked {
   id: string;
