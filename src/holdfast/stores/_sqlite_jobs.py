@@ -25,14 +25,14 @@ from holdfast.ports import (
 from holdfast.stores import _job_rules as rules
 from holdfast.stores import _sqlite_job_reads as reads
 from holdfast.stores import _sqlite_job_writes as writes
-from holdfast.stores._closing import Closing
 from holdfast.stores._outbox_rules import Telling, nobody
 from holdfast.stores._sqlite import SqliteEngine, SqliteStore
+from holdfast.stores._sqlite_beside import Beside
 
 T = TypeVar("T")
 
 
-class SqliteJobs(Closing):
+class SqliteJobs(Beside):
     """Jobs in an SQLite file, made on first use; several processes may share it. `beside()` shares a store's commits too.
 
     `hooks` says who is to be told of what happens to them; it is read before the first write.
@@ -63,9 +63,6 @@ class SqliteJobs(Closing):
     def has_told(self) -> bool:
         """Whether it has put anything into the outbox."""
         return self._telling.has_told
-
-    def __repr__(self) -> str:
-        return f"SqliteJobs({str(self.path)!r})"
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
@@ -161,7 +158,7 @@ class SqliteJobs(Closing):
             partial(writes.lose, telling=self._telling, worker_id=worker_id, reason=reason, now_us=now_us)
         )
 
-    # -- noticing, ending ------------------------------------------------------------------------------------------
+    # -- noticing --------------------------------------------------------------------------------------------------
 
     async def stamp(self) -> int:
         self._engine.check_open()
@@ -175,15 +172,3 @@ class SqliteJobs(Closing):
             return await self._engine.writer.write(work, alone=self._writing == 1)
         finally:
             self._writing -= 1
-
-    def close(self) -> None:
-        if self._owns_engine:
-            self._engine.close()
-
-    async def aclose(self) -> None:
-        if self._owns_engine:
-            await self._engine.aclose()
-
-    def _holds_something(self) -> bool:
-        engine = getattr(self, "_engine", None)
-        return engine is not None and self._owns_engine and not engine.closed and engine.connections.used

@@ -12,15 +12,15 @@ from typing import Self, TypeVar
 
 from holdfast.ports import Delivery, DeliveryQuery, Subscriptions
 from holdfast.stores import _sqlite_outbox_writes as writes
-from holdfast.stores._closing import Closing
 from holdfast.stores._outbox_rules import Telling, nobody
 from holdfast.stores._sqlite import SqliteEngine, SqliteStore
+from holdfast.stores._sqlite_beside import Beside
 from holdfast.stores._sqlite_outbox_writes import SQL
 
 T = TypeVar("T")
 
 
-class SqliteOutbox(Closing):
+class SqliteOutbox(Beside):
     """The outbox of an SQLite file. `beside()` shares a store's connections.
 
     `hooks` says who is to be told of steps; what else is told was written by `SqliteJobs`.
@@ -45,9 +45,6 @@ class SqliteOutbox(Closing):
         outbox.path, outbox._engine, outbox._owns_engine = store.path, store._engine, False
         outbox._telling = Telling(hooks)
         return outbox
-
-    def __repr__(self) -> str:
-        return f"SqliteOutbox({str(self.path)!r})"
 
     async def claim(self, owner: str, *, now_us: int, until_us: int, limit: int) -> list[Delivery]:
         if not await self._engine.read(partial(_has_work, now_us=now_us)):
@@ -85,18 +82,6 @@ class SqliteOutbox(Closing):
     async def _write(self, work: Callable[[Connection], T]) -> T:
         self._engine.check_open()
         return await self._engine.writer.write(work, alone=False)
-
-    def close(self) -> None:
-        if self._owns_engine:
-            self._engine.close()
-
-    async def aclose(self) -> None:
-        if self._owns_engine:
-            await self._engine.aclose()
-
-    def _holds_something(self) -> bool:
-        engine = getattr(self, "_engine", None)
-        return engine is not None and self._owns_engine and not engine.closed and engine.connections.used
 
 
 def _has_work(connection: Connection, now_us: int) -> bool:

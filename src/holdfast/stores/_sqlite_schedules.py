@@ -17,10 +17,10 @@ from holdfast.ports import KEPT_TICKS, Job, Schedule, Tick
 from holdfast.stores import _job_rules as job_rules
 from holdfast.stores import _schedule_rules as rules
 from holdfast.stores import _sqlite_job_writes as job_writes
-from holdfast.stores._closing import Closing
 from holdfast.stores._outbox_rules import Telling
 from holdfast.stores._queries import load
 from holdfast.stores._sqlite import SqliteEngine, SqliteStore
+from holdfast.stores._sqlite_beside import Beside
 
 SQL = load("sqlite", "schedules.sql")
 JOB_SQL = load("sqlite", "jobs.sql")
@@ -30,7 +30,7 @@ NOBODY = Telling()
 T = TypeVar("T")
 
 
-class SqliteSchedules(Closing):
+class SqliteSchedules(Beside):
     """Schedules in an SQLite file, made on first use; several processes may share it. `beside()` shares a store's commits too."""
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = 10.0) -> None:
@@ -44,9 +44,6 @@ class SqliteSchedules(Closing):
         made = cls.__new__(cls)
         made.path, made._engine, made._owns_engine = store.path, store._engine, False
         return made
-
-    def __repr__(self) -> str:
-        return f"SqliteSchedules({str(self.path)!r})"
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -105,23 +102,11 @@ class SqliteSchedules(Closing):
         except msgspec.DecodeError as error:
             raise CorruptStoreError(f"{self.path}: a schedule cannot be read: {error}; remove it") from error
 
-    # -- noticing, ending ------------------------------------------------------------------------------------------
+    # -- noticing --------------------------------------------------------------------------------------------------
 
     async def stamp(self) -> int:
         self._engine.check_open()
         return self._engine.connections.stamp()
-
-    def close(self) -> None:
-        if self._owns_engine:
-            self._engine.close()
-
-    async def aclose(self) -> None:
-        if self._owns_engine:
-            await self._engine.aclose()
-
-    def _holds_something(self) -> bool:
-        engine = getattr(self, "_engine", None)
-        return engine is not None and self._owns_engine and not engine.closed and engine.connections.used
 
 
 # -- inside a transaction that others may share: each refuses by what it returns, having changed nothing --------------
