@@ -15,7 +15,7 @@ from holdfast.testing import process_audit
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Iterator[None]:
     if sys.platform != "linux":
-        pytest.skip("kept processes are refused on this system, in words")
+        pytest.skip("the audit that every test here ends with needs Linux")
     with process_audit():
         yield
 
