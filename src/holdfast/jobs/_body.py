@@ -56,6 +56,8 @@ class JobBody:
         self.scheduler: JobScheduler | None = None
         self.requests: deque[Request] = deque()
         """What came from outside and is not acted on yet."""
+        self.unwanted = ""
+        """Why it is to be cancelled as soon as it has begun; empty if it is not."""
         self._began_us = 0
         self.parked: Wait | None = None
         """What it waits for, if it was put down."""
@@ -64,6 +66,8 @@ class JobBody:
         """The flow's outputs. Raises JobFailedError, or AnswerPendingError when nothing can go on by itself."""
         self._began_us = run.host.clock.time_ns() // 1000
         scheduler = self.scheduler = self._begin(run)
+        if self.unwanted:  # by whoever looks at its journal it is to have begun, and to have ended
+            run.cancel(self.unwanted)
         timer = self._watch_time(run, scheduler)
         try:
             return self._finished(run, await scheduler.drive())

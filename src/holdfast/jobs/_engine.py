@@ -58,7 +58,7 @@ PEEK_SECONDS = 0.5
 """How long it may take until it is known that someone wants a job that is paused to go on."""
 _PUT_DOWN = {RunStatus.PAUSED: PEEK_SECONDS, RunStatus.WAITING: 0.05}
 """The same for a job that was put down; one that waits may have been woken by the clock alone."""
-_TAKEN_UP = {RunStatus.FAILED: ("retry", "rerun"), RunStatus.COMPLETED: ("rerun",), RunStatus.CANCELLED: ()}
+_TAKEN_UP = {RunStatus.FAILED: {"retry", "rerun"}, RunStatus.COMPLETED: {"rerun"}, RunStatus.CANCELLED: set[str]()}
 """What takes up a job that has ended."""
 
 
@@ -146,9 +146,17 @@ class JobEngine:
         variables = replace(
             variables, secrets=variables.secrets + inside.secrets, missing=variables.missing + inside.missing
         )
-        if variables.missing:
-            return _needs_secrets(variables)
-        inbox, outcome = Inbox(control), None
+        inbox = Inbox(control)
+        try:
+            if variables.missing and "cancel" not in await inbox.peek():  # to be cancelled it needs none
+                return _needs_secrets(variables, job)
+            return await self._go_on(job, definition, variables, inbox)
+        finally:
+            await inbox.close()
+
+    async def _go_on(self, job: Job, definition: Definition, variables: Variables, inbox: Inbox) -> JobOutcome:
+        """Open the journal of a job and run it, with what is still held for it."""
+        outcome: JobOutcome | None = None
         kept = await self.grace.take(job.id)
         self.jobs_at_work += 1
         try:
@@ -163,7 +171,6 @@ class JobEngine:
                 self.grace.keep(job.id, kept)
             else:
                 await asyncio.shield(let_go(kept))
-            await inbox.close()
 
     async def _open(self, job: Job, definition: Definition, inbox: Inbox) -> Opened | JobOutcome:
         """The journal of a job, new or known; how it ended, if it has and nobody wants more of it."""
@@ -171,11 +178,11 @@ class JobEngine:
         store, made_by = self.runtime.store, f"flow:{definition.flow.name}"
         journalling = self._journalling
         if job.runs == 1 or await store.run(job.id) is None:  # one that is claimed for the first time has no journal
-            await inbox.peek(0.0)  # whoever cancels it before it begins must be heard before it does
+            await inbox.peek()  # whoever cancels it before it begins must be heard before it does
             return Opened(await journalling.begin(job.id, graph, made_by))
         restored = await restore(store, job.id, graph)
         status = RunStatus(restored.info.status)
-        if status.is_terminal and await inbox.peek(0.0) not in _TAKEN_UP[status]:
+        if status.is_terminal and not await inbox.peek() & _TAKEN_UP[status]:
             return await self._recalled(restored, status)
         await inbox.peek(_PUT_DOWN.get(status, 0.0))
         if status is RunStatus.COMPLETED:  # what it did then stays as it is: it goes on beside that
@@ -219,7 +226,6 @@ class JobEngine:
         meter = JobMeter(f"job {job.id}", flow.limits, used=used, is_job=True)
         opened.log.secrets = as_stored(variables.secrets)
         body = JobBody(Scope(shared, flow, variables.values, meter), opened.beginning())
-        inbox.hand_over(body)
         try:
             run = self.runtime.start(
                 body.run,
@@ -233,9 +239,9 @@ class JobEngine:
             await opened.log.close()
             raise
         with self._logs.passed_on(job.id, inbox.control, variables.secrets):
-            inbox.begin(run, body, shared)
+            inbox.begin(run, body)
             end = await _until_over(run)
-        await inbox.settle_all()
+        await inbox.settle_rest(end, body)
         if run.ending.problem is not None:
             raise run.ending.problem
         return _outcome(end, body)
@@ -362,6 +368,7 @@ def _reason(error: str, reason: str, step: str, rule: str) -> str:
     return f"{said}: {error}" if said and error != said else error or said
 
 
-def _needs_secrets(variables: Variables) -> JobOutcome:
+def _needs_secrets(variables: Variables, job: Job) -> JobOutcome:
     names = ", ".join(f"HOLDFAST_VAR_{name.upper()}" for name in variables.missing)
-    return JobOutcome(JobStatus.WAITING, f"needs_secret: set {names} for the worker, then resume the job")
+    reason = f"needs_secret: set {names} for the worker, then resume the job"
+    return JobOutcome(JobStatus.WAITING, reason, asks=job.asks, is_unheard=True)

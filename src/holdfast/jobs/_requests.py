@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.jobs._scope import Request, Shared
+from holdfast.jobs._scope import Request
 from holdfast.logs import get_logger
 from holdfast.ports import Ask, JobControl, JobRequest
-from holdfast.runs import Run
+from holdfast.runs import End, Run
 
 if TYPE_CHECKING:
     from holdfast.jobs._body import JobBody
@@ -19,56 +19,72 @@ log = get_logger("jobs")
 
 
 class Inbox:
-    """Takes requests from a job's control, hands them to its scheduler, and settles them once they are safe."""
+    """Takes requests from a job's control, hands them to its scheduler, and settles them once they are safe.
+
+    One task reads them, from the beginning. What comes before the job's run is there is kept for it.
+    """
 
     def __init__(self, control: JobControl) -> None:
         self.control = control
-        self._next: asyncio.Task[JobRequest] | None = None
-        self._pump: asyncio.Task[None] | None = None
         self._known: dict[str, JobRequest] = {}
+        """What is not settled."""
+        self._kept: list[JobRequest] = []
+        self._run: Run | None = None
+        self._body: JobBody | None = None
+        self._come = asyncio.Event()
+        self._reader = asyncio.create_task(self._read())
 
-    async def peek(self, seconds: float) -> str:
-        """What is asked of the job, if that is waiting or comes in a moment; empty if nothing is."""
-        self._next = self._next or asyncio.ensure_future(self.control.next_request())
-        await asyncio.wait({self._next}, timeout=seconds)
-        return self._next.result().kind if self._next.done() else ""
+    async def peek(self, seconds: float = 0.0) -> set[str]:
+        """What kinds of things are asked of the job, if something is or comes in a moment."""
+        await asyncio.sleep(0)  # what is there already is read by then
+        if seconds and not self._kept:
+            await asyncio.wait({waiter := asyncio.ensure_future(self._come.wait())}, timeout=seconds)
+            waiter.cancel()
+        return {request.kind for request in self._kept}
 
-    def begin(self, run: Run, body: JobBody, shared: Shared) -> None:
-        """Hand on what comes, from now on."""
-        self._pump = asyncio.create_task(self._hand_on(run, body, shared))
-
-    async def _hand_on(self, run: Run, body: JobBody, shared: Shared) -> None:
+    async def _read(self) -> None:
         while True:
-            task = self._next or asyncio.ensure_future(self.control.next_request())
-            self._next = task
-            request = await task
-            self._next = None
-            told = self._note(request, body)
-            if request.kind == "cancel":
-                run.cancel(str(told.get("reason") or "cancelled"))
-            shared.knock()
+            request = await self.control.next_request()
+            self._known[request.id] = request
+            if self._run is None or self._body is None:
+                self._kept.append(request)
+                self._come.set()
+            else:
+                self._hand_on(request, self._run, self._body)
+                self._body.scope.shared.knock()
 
-    def _note(self, request: JobRequest, body: JobBody) -> dict[str, Any]:
-        self._known[request.id] = request
+    def begin(self, run: Run, body: JobBody) -> None:
+        """Hand on what has come, and what comes from now on. The run is to have done nothing yet."""
+        self._run, self._body = run, body
+        for request in self._kept:
+            self._hand_on(request, run, body)
+        self._kept.clear()
+
+    def _hand_on(self, request: JobRequest, run: Run, body: JobBody) -> None:
         told: dict[str, Any] = msgspec.json.decode(request.data or b"{}")
         if request.kind != "cancel":
             body.requests.append(_request(request, told))
-        return told
-
-    def hand_over(self, body: JobBody) -> None:
-        """Give the body what was found by `peek`, so that it is there when it begins."""
-        if self._next is not None and self._next.done() and self._next.result().kind != "cancel":
-            request, self._next = self._next.result(), None
-            self._note(request, body)
+        elif body.scheduler is None:
+            body.unwanted = str(told.get("reason") or "cancelled")
+        else:
+            run.cancel(str(told.get("reason") or "cancelled"))
 
     async def settle(self, request: Request) -> None:
         """A request was acted on, and that is safe."""
         if (known := self._known.pop(request.id, None)) is not None:
             await self.control.settle(known)
 
-    async def settle_all(self) -> None:
-        """The job has ended or was put down: all that it was asked is acted on, and that is safe."""
-        for request in list(self._known.values()):
+    async def settle_rest(self, end: End, body: JobBody) -> None:
+        """The job has ended, or was put down: what it was asked is acted on, and that is safe.
+
+        But for what came too late to be heard by a job that was being put down: that is asked of whoever takes it up again.
+        """
+        unheard: set[str] = set()
+        if not end.status.is_terminal:
+            passed = [request for _, request in body.scope.shared.passed]
+            cancels = [known.id for known in self._known.values() if known.kind == "cancel"]
+            unheard = {request.id for request in (*body.requests, *passed)} | {*cancels}
+        for request in [known for known in self._known.values() if known.id not in unheard]:
             self._known.pop(request.id, None)
             await self.control.settle(request)
 
@@ -76,14 +92,10 @@ class Inbox:
         await self.control.show(asks)
 
     async def close(self) -> None:
-        tasks = [task for task in (self._pump, self._next) if task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        for task in tasks:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                log.warning("requests to a job could not be read: %s", error)
+        self._reader.cancel()
+        await asyncio.wait({self._reader})
+        if not self._reader.cancelled() and (error := self._reader.exception()) is not None:
+            log.warning("requests to a job could not be read: %s", error)
 
 
 def _request(request: JobRequest, told: dict[str, Any]) -> Request:

@@ -83,6 +83,8 @@ class JobScheduler(Scheduler):
         self._shown: tuple[Ask, ...] = ()
         self.waits: dict[str, Wait] = {}
         """What executions that wait wait for."""
+        self._heard = self.shared.knocks
+        """The knocks that there were when it last looked around."""
         self._is_root = run.parent is None
         self._prefix = "".join(f"{name}/" for name in program.scope.path)
         self._timer: asyncio.Task[None] | None = None
@@ -101,13 +103,14 @@ class JobScheduler(Scheduler):
     # -- what to do next -------------------------------------------------------------------------------------------
 
     def decide(self) -> list[Command]:
+        self._heard = self.shared.knocks  # before it looks: who knocks while it works, or stores, is not missed
         self._take_passed()
         while self.requests:
             request = self.requests.popleft()
             if not self._pass_on(request):
                 self._act(request)
                 self.acted.append(request)
-        self._wake_due()
+        self._wake_ready()
         while True:
             commands = decide(self.graph, self.state)
             asides = [command for command in commands if isinstance(command, Judge | Skip)]
@@ -149,11 +152,8 @@ class JobScheduler(Scheduler):
             elif request.kind == "rerun":
                 self._rerun(request)
             elif request.kind == "answer":
-                self.shared.answers[request.ask] = request.values
+                self.shared.answers.setdefault(request.ask, request.values)  # the first counts
                 self.shared.knock()  # it may be for a step inside a step
-                for key, wait in list(self.waits.items()):
-                    if any(ask.id == request.ask for ask in wait.asks):
-                        self._wake(key)
 
     def _rerun(self, request: Request) -> None:
         step, _, inside = request.step.partition("/")
@@ -204,12 +204,15 @@ class JobScheduler(Scheduler):
         self.waits.pop(key, None)
         self.state = wake(self.state, key)
 
-    def _wake_due(self) -> None:
+    def _wake_ready(self) -> None:
+        """Wake what is due, and what was answered, be it while it was only about to wait."""
         if not self.waits:
             return
-        now = self._now_us()
-        for key in [k for k, wait in self.waits.items() if wait.until_us is not None and wait.until_us <= now]:
-            self._wake(key)
+        now, answers = self._now_us(), self.shared.answers
+        for key, wait in list(self.waits.items()):
+            is_due = wait.until_us is not None and wait.until_us <= now
+            if is_due or any(ask.id in answers for ask in wait.asks):
+                self._wake(key)
 
     def _now_us(self) -> int:
         return self.run.host.clock.time_ns() // 1000
@@ -239,7 +242,7 @@ class JobScheduler(Scheduler):
         return inside or ("paused" if self.shared.paused else "")
 
     def callers(self) -> list[asyncio.Future[Any]]:
-        return [self.shared.knocked(), *self._alarm()]
+        return [self.shared.knocked(self._heard), *self._alarm()]
 
     def _alarm(self) -> list[asyncio.Future[Any]]:
         """Rings when the first of what waits goes on by itself."""

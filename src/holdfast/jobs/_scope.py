@@ -88,6 +88,8 @@ class Shared:
         """Flows that a step in flight ran before and goes on with, by its execution and their item."""
         self.done: dict[str, Any] = {}
         """Outputs of flows inside steps that are not over, by the call that started them."""
+        self.knocks = 0
+        """How often someone has knocked."""
         self._loop = asyncio.get_running_loop()
         self._knock: asyncio.Future[None] | None = None
 
@@ -108,6 +110,7 @@ class Shared:
 
     def knock(self) -> None:
         """Something came from outside: whoever waits looks again. From any thread."""
+        self.knocks += 1
         self._loop.call_soon_threadsafe(self._ring)
 
     def _ring(self) -> None:
@@ -115,10 +118,14 @@ class Shared:
             self._knock.set_result(None)
         self._knock = None
 
-    def knocked(self) -> asyncio.Future[None]:
-        """Done at the next knock."""
+    def knocked(self, heard: int | None = None) -> asyncio.Future[None]:
+        """Done at the next knock; done already if `knocks` is not any more what it was when whoever waits last looked around."""
+        if heard is not None and heard != self.knocks:
+            missed = self._loop.create_future()
+            missed.set_result(None)
+            return missed
         if self._knock is None or self._knock.done():
-            self._knock = asyncio.get_running_loop().create_future()
+            self._knock = self._loop.create_future()
         return self._knock
 
 

@@ -87,6 +87,8 @@ class JobMove(Struct, frozen=True):
     asks: tuple[Ask, ...] | None = None
     """None to leave them; an end leaves none"""
     wake_us: int | None = None
+    unheard: tuple[str, ...] = ()
+    """of a job that could not even begin: the requests that stay for its next runner, and do not bring it to the queue"""
 
 
 class JobChange(Struct, frozen=True):
@@ -175,6 +177,7 @@ class JobStore(Protocol):
 
         To the queue goes no job that needs one that failed or was cancelled: None for it too. A running job that would wait or
         pause, but of which something was asked that is not settled, goes to the queue instead: nothing asked is forgotten.
+        But for requests that the move leaves `unheard`.
 
         The only writer of a status besides `claim`, `wake`, `lose` and the jobs that follow an end: when a job completes, those
         that need it need one job less; when it fails or is cancelled, those that need it and have not run fail with it, and so
@@ -325,6 +328,8 @@ class JobOutcome(Struct, frozen=True):
     """of a waiting or paused job"""
     wake_us: int | None = None
     """when a waiting job can go on without anything from outside: its next poll, an ask that expires"""
+    is_unheard: bool = False
+    """it could not even begin, and has heard nothing of what was asked of it: that waits with it, and does not wake it"""
 
 
 class JobControl(Protocol):

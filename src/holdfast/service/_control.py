@@ -18,6 +18,8 @@ class Control:
         self._clock: Clock = clock or SystemClock()
         self._requests: asyncio.Queue[JobRequest] = asyncio.Queue()
         self._delivered: set[str] = set()
+        self.taken: list[str] = []
+        """The requests that the runner knows of."""
 
     def deliver(self, requests: Iterable[JobRequest]) -> None:
         """Pass on what is new of a job's requests."""
@@ -32,7 +34,9 @@ class Control:
         return self._requests.empty()
 
     async def next_request(self) -> JobRequest:
-        return await self._requests.get()
+        request = await self._requests.get()
+        self.taken.append(request.id)
+        return request
 
     async def settle(self, request: JobRequest) -> None:
         await self._jobs.settle(request.id)

@@ -106,7 +106,8 @@ class MemoryJobs(Closing):
         job = self._jobs.get(move.job_id)
         if job is None or (job.status, job.version) != (move.source, move.version):
             return False
-        if rules.puts_down(move) and any(one.job_id == job.id for one in self._requests.values()):
+        asked = (one.id for one in self._requests.values() if one.job_id == job.id)
+        if rules.puts_down(move) and any(request_id not in move.unheard for request_id in asked):
             move = replace(move, target=JobStatus.QUEUED, reason=rules.ASKED, wake_us=None)
         if move.target is JobStatus.QUEUED and self._has_lost_need(job):
             return False

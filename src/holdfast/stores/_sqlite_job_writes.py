@@ -75,7 +75,10 @@ def advance(connection: Connection, telling: Telling, moves: Sequence[JobMove]) 
 
 def _move(connection: Connection, telling: Telling, move: JobMove, worker: str = "") -> bool:
     """Change one status, and what follows from it. Every change of a status comes through here."""
-    if rules.puts_down(move) and connection.execute(SQL["requests_of_job"], (move.job_id,)).fetchall():
+    if rules.puts_down(move) and any(
+        request_id not in move.unheard
+        for request_id, *_ in connection.execute(SQL["requests_of_job"], (move.job_id,)).fetchall()
+    ):
         move = replace(move, target=JobStatus.QUEUED, reason=rules.ASKED, wake_us=None)
     to_queue = move.target is JobStatus.QUEUED
     if to_queue and connection.execute(SQL["lost_need"], (move.job_id,)).fetchone():

@@ -217,6 +217,21 @@ class JobQueue(JobStoreCase):
                 assert (after.status, after.worker, after.wake_us) == (S.QUEUED, "", None)
                 assert await store.requests(job_id=job.id) == [asked]
 
+    async def test_what_a_move_leaves_unheard_stays_and_brings_no_job_to_the_queue_but_what_came_after_it_does(
+        self,
+    ) -> None:
+        async with self.opened() as store:
+            for late in (False, True):
+                job = await running(store)
+                known, more = make_request(job), make_request(job)
+                await store.request(known)
+                if late:
+                    await store.request(more)
+                (after,) = await store.advance([to(job, S.WAITING, unheard=(known.id,))])
+                assert after is not None
+                assert after.status is (S.QUEUED if late else S.WAITING)
+                assert await store.requests(job_id=job.id) == ([known, more] if late else [known])
+
     async def test_a_request_outlives_its_worker_and_ends_with_its_job(self) -> None:
         async with self.opened() as store:
             job = await running(store)

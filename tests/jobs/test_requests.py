@@ -1,0 +1,87 @@
+"""What is asked of a job at the worst moment is heard all the same: by this worker, or by the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.jobs import work
+from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, step, variable
+
+from holdfast.events import BaseEvent
+from holdfast.events.families.job import JobWaitingEvent
+from holdfast.flowfiles import External
+from holdfast.ports import Ask, JobStatus
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@contextmanager
+def told(bench: Bench, event_type: type[BaseEvent], call: Callable[[Any, Any], None]) -> Iterator[None]:
+    """Whoever is told of an event right where it happens."""
+    bench.runtime.event_bus.on(event_type)(call)
+    try:
+        yield
+    finally:
+        bench.runtime.event_bus.off(event_type, call)
+
+
+ASKS = External(), (out("n", "number"),)
+
+
+class Prompt(Control):
+    """Someone who answers while the job still stores what it asks."""
+
+    async def show(self, asks: Sequence[Ask]) -> None:
+        await super().show(asks)
+        for ask in asks:
+            self.ask("answer", ask=ask.id, values={"n": 5})
+        await self.until_taken()
+
+
+async def test_an_answer_that_comes_while_the_job_stores_its_question_is_heard_at_once(bench: Bench) -> None:
+    work.calls.clear()
+    work.gates["busy"] = gate = work.Gate()
+    executor, outputs = ASKS
+    made = flow(
+        step("ask", executor, outputs=outputs),
+        step("busy", python("through"), given("gate", "$job.gate")),
+        step("use", python("count"), given("who", "$job.who"), given("got", "ask.n")),
+    )
+    control = Prompt()
+    running = bench.start(job_of(made, {"gate": "busy", "who": "user"}), control)
+    await gate.reached()
+    while not work.calls["user"]:
+        await control.turn()
+    assert not running.done()
+    gate.open()
+    assert (await running).status is JobStatus.COMPLETED
+
+
+@pytest.mark.parametrize("kind", ["answer", "cancel"])
+async def test_what_comes_while_the_job_is_put_down_stays_for_whoever_takes_it_up(bench: Bench, kind: str) -> None:
+    executor, outputs = ASKS
+    job, control = job_of(flow(step("ask", executor, outputs=outputs))), Control()
+
+    def ask(source: Any, event: JobWaitingEvent) -> None:
+        control.ask(kind, ask="", values={"n": 5})
+
+    with told(bench, JobWaitingEvent, ask):
+        outcome = await bench.engine.run(job, control)
+    assert outcome.status is JobStatus.WAITING
+    assert control.settled == []
+
+
+async def test_a_job_that_lacks_a_secret_hears_nothing_but_that_it_is_cancelled(bench: Bench) -> None:
+    made = flow(step("a", python("echo"), given("key", "$job.key")), inputs=(variable("key", sensitive=True),))
+    job, control = job_of(made), Control()
+    control.ask("resume")
+    outcome = await bench.engine.run(job, control)
+    assert (outcome.status, outcome.is_unheard, control.settled) == (JobStatus.WAITING, True, [])
+    control.ask("resume")
+    control.ask("cancel", reason="enough")
+    outcome = await bench.engine.run(job, control)
+    assert (outcome.status, outcome.reason) == (JobStatus.CANCELLED, "enough")
+    assert await bench.statuses(job) == {"a": "pending"}
