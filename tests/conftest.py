@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -15,6 +16,8 @@ from holdfast import Runtime
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "leaves_something: what the test leaves behind is what it is about")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # `make test &` in a script: programs under test would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 settings.register_profile("ci", derandomize=True)  # what CI says must not depend on luck; at home luck finds more
