@@ -16,7 +16,9 @@ from holdfast import Runtime
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "leaves_something: what the test leaves behind is what it is about")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # `make test &` in a script: programs under test would inherit it
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # `make test &` in a script: programs under test would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

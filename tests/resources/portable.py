@@ -13,7 +13,7 @@ _NO_SANDBOX = "sandboxes need Linux; `test_portable` shows the refusal"
 _NO_GROUP = "control groups are a thing of Linux"
 
 NOT_PROMISED = {
-    "test_a_keeper_has_spares_while_commands_follow_each_other": _NO_SPARE,
+    "test_a_keeper_has_a_spare_while_commands_follow_each_other": _NO_SPARE,
     "test_s3_5_killing_a_spare_by_hand_stops_no_later_spawn": _NO_SPARE,
     "test_s3_5_a_spare_goes_with_its_zygote_and_takes_no_order_with_it": _NO_SPARE,
     "test_a_stub_that_leaves_without_reading_our_last_word_is_still_heard": _NO_STUB,

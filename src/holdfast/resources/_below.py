@@ -43,13 +43,13 @@ def rings(handle: int, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
-def rings_first(one: int, other: int) -> int:
-    """Wait for either; which it was, the first if both."""
+def rings_first(one: int, other: int, seconds: float) -> int:
+    """Wait for either; which it was, the second if both, -1 if neither."""
     poll = select.poll()
     poll.register(one, select.POLLIN)
     poll.register(other, select.POLLIN)
-    rung = [handle for handle, _ in poll.poll(None)]
-    return one if one in rung else other
+    rung = [handle for handle, _ in poll.poll(seconds * 1000)]
+    return other if other in rung else one if rung else -1
 
 
 def open_child(parent: int, parent_handle: int, pid: int) -> int:

@@ -79,19 +79,24 @@ def find_groups(tag: int) -> list[str]:
 # -- what is done with them --------------------------------------------------------------------------------------------
 
 
-def enter(where: list[str], tag: int) -> None:
-    """Put this process into a group of its own, in the first place that has it. Raises OSError if none has."""
+def enter(where: list[str], tag: int) -> str:
+    """Put this process into a group of that tag, in the first place that has it: which one. Raises OSError if none has."""
     problem = OSError(1, "no control group is writable here")
     for place in where:
         group = f"{place}/{group_name(tag)}"
         try:
             os.mkdir(group)
             write(f"{group}/cgroup.procs", b"0")
-            return
+            return place
         except OSError as error:
             problem = error
             remove(group)
     raise problem
+
+
+def leave(place: str) -> None:
+    """Go back to where this process was before it entered a group made there."""
+    write(f"{place}/cgroup.procs", b"0")
 
 
 def kill(group: str, tag: int) -> None:
@@ -136,6 +141,8 @@ def kill_member(pid: int, tag: int) -> None:
 
 def remove(group: str) -> None:
     """And those that the tree itself made below it. The kernel keeps what is not empty."""
+    if remove_one(group):
+        return
     for folder, _, _ in os.walk(group, topdown=False):
         remove_one(folder)
 
@@ -151,11 +158,15 @@ def remove_empty(place: str) -> None:
             remove_one(f"{place}/{name}")
 
 
-def remove_one(group: str) -> None:
+def remove_one(group: str) -> bool:
+    """Whether it is not there any more."""
     try:
         os.rmdir(group)
-    except OSError:  # gone, or not empty
-        return
+    except FileNotFoundError:
+        return True
+    except OSError:  # not empty
+        return False
+    return True
 
 
 def write(path: str, data: bytes) -> None:

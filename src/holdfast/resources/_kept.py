@@ -270,6 +270,8 @@ class KeptProcess:
             return
         self._close_channel()
         if word == "gone":
+            if rest:
+                self._on_exit(rest)
             self._on_gone()
         else:  # the keeper was killed: look for what it kept
             self._search = self._loop.create_task(self._find_the_rest())

@@ -4,13 +4,15 @@ It is the subreaper of its tree, so a process of the tree that loses its parent 
 (double fork, setsid). `waitpid` saying ECHILD to the stub is therefore the kernel's word that nothing of the tree is left.
 
 Told on the channel: `started` with pid, start time and pidfd inode of leader and stub; `failed ERRNO STAGE`; `alone WHY`, if the
-tree has no control group; `exit STATUS`; `stuck PIDS`; `crowded COUNT`; `gone`. Heard: `end SECONDS`, after which the tree has that
-long between SIGTERM and SIGKILL. When the channel or the owner is gone the tree is killed at once.
+tree has no control group; `exit STATUS`; `stuck PIDS`; `crowded COUNT`; `gone`, with the STATUS if that was not told before. Heard:
+`end SECONDS`, after which the tree has that long between SIGTERM and SIGKILL. When the channel or the owner is gone the tree is
+killed at once.
 """
 
 import _ctypes
 import _signal  # type: ignore[import-not-found]
 import _socket
+import fcntl
 import marshal
 import os
 import resource
@@ -19,14 +21,16 @@ import sys
 import time
 
 from holdfast.resources import _cgroup
-from holdfast.resources._below import children, count_tasks, identity, is_alive, rings, rings_first, signal_trees
+from holdfast.resources._below import children, count_tasks, identity, rings, rings_first, signal_trees
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
+LEASH_FD = 100
+"""The lowest number of the leash: scripts use those up to 9, and shells keep some above."""
 LINGER_SECONDS = 0.5
-"""How long a leader waits for an order."""
+"""How long a spare waits for an order."""
 ROUND_SECONDS = 0.02
 COUNT_SECONDS = 0.2
 STUCK_SECONDS = 2.0
@@ -81,100 +85,93 @@ class Bell:
 # -- the leader --------------------------------------------------------------------------------------------------------
 
 
-class Leader:
-    """The first process of a tree to be, as its stub sees it: forked ahead, it takes the order and runs the command."""
+class Leash:
+    """What the first process of a tree is tied to us with: when we are gone, however that comes about, the kernel kills it.
 
-    def __init__(self, control: _socket.socket, places: list[str]) -> None:
-        self.starting, writer = os.pipe()
-        """Ends when the command runs, or says why not."""
-        self.link, theirs = _socketpair()
-        parent = os.getpid()
-        self.pid = os.fork()
-        if not self.pid:
-            become_leader(control, theirs, writer, parent, places)
-        os.close(writer)
-        theirs.close()
+    A pipe. The command has the end that can be read, with a number so high that it is not in its way; the other end is ours alone.
+    That one closed is an event which the kernel reports to the command by the signal that was asked for. `prctl` could do it
+    without a file, but only in the child itself, and a child that runs code of ours first takes a millisecond longer to start.
+    """
 
-    def await_order(self, owner: int) -> tuple[_socket.socket, dict[str, object]] | None:
-        """The channel and what to run; None if nothing was ordered for so long that the leader left, or the owner did."""
-        if rings_first(self.link.fileno(), owner) == owner:
-            return None
-        message, handles = receive(self.link, 2)
-        self.link.close()
-        return (open_socket(handles[0]), read_spec(handles[1])) if message else None
+    def __init__(self) -> None:
+        theirs, self._end = os.pipe()
+        lowest = min(LEASH_FD, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1)
+        self.handle = fcntl.fcntl(theirs, fcntl.F_DUPFD, lowest)  # goes through exec
+        os.close(theirs)
 
+    def tie(self, pid: int) -> None:
+        fcntl.fcntl(self.handle, fcntl.F_SETSIG, _signal.SIGKILL)
+        fcntl.fcntl(self.handle, fcntl.F_SETOWN, pid)
+        fcntl.fcntl(self.handle, fcntl.F_SETFL, os.O_ASYNC)
 
-def become_leader(control: _socket.socket, link: _socket.socket, writer: int, parent: int, places: list[str]) -> None:
-    """In the child: never returns."""
-    stage = ["session"]
-    try:
-        stand_ready(parent)
-        if rings(control.fileno(), LINGER_SECONDS):
-            message, handles = receive(control, FDS)
-            if message:
-                send_handles(link, handles[:2])
-                run_command(open_socket(handles[0]), read_spec(handles[1]), handles[2:], stage, places)
-    except (OSError, ValueError) as error:
-        os.write(writer, f"failed {getattr(error, 'errno', 22)} {stage[0]}".encode())
-    finally:
-        os._exit(127)
+    def drop(self) -> None:
+        """Only the tree has its end now."""
+        os.close(self.handle)
 
 
-def stand_ready(parent: int) -> None:
-    """All that can be done before it is known what to run."""
-    os.setsid()
-    prctl(PR_SET_PDEATHSIG, _signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the kernel knew that we want to follow it
-        os._exit(127)
-    for number in (*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)
-    _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
-
-
-def run_command(
-    channel: _socket.socket,
-    spec: dict,  # type: ignore[type-arg]
-    stdio: list[int],
-    stage: list[str],
-    places: list[str],
-) -> None:
-    stage[0] = "tag"
-    resource.setrlimit(RLIMIT_LOCKS, (spec["tag"], resource.getrlimit(RLIMIT_LOCKS)[1]))
-    try:
-        _cgroup.enter(places, spec["tag"])
-    except OSError as error:
-        tell(channel, "alone", error)
+def start_leader(spec: dict, stdio: list[int], stage: list[str]) -> int:  # type: ignore[type-arg]
+    """Run the command, in a session of its own. What it inherits must be ours meanwhile: privileges, folder, tag, group."""
     if not spec["privileges"]:
         stage[0] = "privileges"
         prctl(PR_SET_NO_NEW_PRIVS, 1)
-    for target, handle in enumerate(stdio):
-        os.dup2(handle, target)
     stage[0] = "cwd"
     os.chdir(spec["cwd"])
     stage[0] = "command"
-    os.execvpe(spec["argv"][0], with_options(spec["argv"], spec["options"]), spec["env"])
+    leash = Leash()
+    options = hold_options(spec["options"])
+    try:
+        argv = [spec["argv"][0], *([b"--args", b"%d" % options] if options else []), *spec["argv"][1:]]
+        pid = os.posix_spawn(
+            find_program(argv[0], spec["env"]),
+            argv,
+            spec["env"],
+            file_actions=[(os.POSIX_SPAWN_DUP2, handle, target) for target, handle in enumerate(stdio)],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ],
+        )
+        leash.tie(pid)
+    finally:
+        leash.drop()
+        if options:
+            os.close(options)
+        os.chdir("/")
+    return pid
 
 
-def with_options(argv: list[bytes], options: bytes) -> list[bytes]:
-    """Have a wrapper read its options from a file that only it has."""
+def hold_options(options: bytes) -> int:
+    """A file that only the command has, from which a wrapper reads its options; 0 if there are none."""
     if not options:
-        return argv
+        return 0
     handle = os.memfd_create("holdfast-options", 0)
     os.write(handle, options)
     os.lseek(handle, 0, os.SEEK_SET)
-    return [argv[0], b"--args", b"%d" % handle, *argv[1:]]
+    return handle
+
+
+def find_program(name: bytes, env: dict[bytes, bytes]) -> bytes:
+    """Where a command is, as its own PATH says. Raises OSError."""
+    if b"/" in name:
+        return name
+    number = 2
+    for folder in env.get(b"PATH", os.defpath.encode()).split(b":"):
+        path = folder + b"/" + name if folder else name
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+        if os.access(path, os.F_OK):
+            number = 13
+    raise OSError(number, "no such command")
 
 
 # -- the stub ----------------------------------------------------------------------------------------------------------
 
 
 class Stub:
-    """Keeps one tree."""
+    """Keeps one tree. It is there before it is known which."""
 
-    def __init__(self, leader: Leader, owner: int, places: list[str]) -> None:
+    def __init__(self, owner: int, places: list[str]) -> None:
         os.setsid()
-        self.leader = leader.pid
-        self.starting = leader.starting
+        self.leader = 0
         self.owner = owner
         self.places = places
         self.bell = Bell()  # no end of a child is missed: `serve` looks first
@@ -182,23 +179,56 @@ class Stub:
         """When SIGKILL follows; 0 while nobody asked for the end."""
         self.orphaned = False
         self.reaped = 0
+        self.status: int | None = None
+        """How the leader ended, until that is told."""
         self.me = identity(os.getpid())
         self.poll = select.poll()
-        for handle in (self.bell.fd, self.starting, owner):
+        for handle in (self.bell.fd, owner):
             self.poll.register(handle, select.POLLIN)
 
-    def take_order(self, channel: _socket.socket, spec: dict[str, object]) -> None:
-        """Learn which tree this is."""
+    def await_order(self, control: _socket.socket) -> list[int]:
+        """The files that came with an order; none if nothing was ordered for so long, or the owner is gone."""
+        if rings_first(control.fileno(), self.owner, LINGER_SECONDS) != control.fileno():
+            return []
+        message, handles = receive(control, FDS)
+        return handles if message else []
+
+    def take_order(self, channel: _socket.socket, spec: dict, stdio: list[int]) -> None:  # type: ignore[type-arg]
+        """Start the tree."""
         name_process(b"holdfast-stub")
         self.channel = channel
-        self.wrapper = self.leader if spec["options"] else 0
-        """What stands between us and the tree, takes SIGTERM for SIGKILL to all inside, and leaves when they do."""
-        self.most: int = spec["most"]  # type: ignore[assignment]
+        self.most: int = spec["most"]
         """How many tasks the tree may have, where the kernel does not see to it; 0 for any number."""
-        self.tag: int = spec["tag"]  # type: ignore[assignment]
+        self.tag: int = spec["tag"]
         self.groups = [f"{place}/{_cgroup.group_name(self.tag)}" for place in self.places]
         """Where the tree's control group is, if it has one."""
+        stage = ["tag"]
+        try:
+            self.leader = self.start(spec, stdio, stage)
+            self.tell("started", *identity(self.leader), *self.me)
+        except (OSError, ValueError) as error:
+            self.tell("failed", getattr(error, "errno", 0) or 22, stage[0])
+        for handle in stdio:
+            os.close(handle)
+        self.wrapper = self.leader if spec["options"] else 0
+        """What stands between us and the tree, takes SIGTERM for SIGKILL to all inside, and leaves when they do."""
         self.poll.register(channel, select.POLLIN)
+
+    def start(self, spec: dict, stdio: list[int], stage: list[str]) -> int:  # type: ignore[type-arg]
+        """The leader is born with the tag and in the group of its tree: both are ours for a moment."""
+        soft, hard = resource.getrlimit(RLIMIT_LOCKS)
+        resource.setrlimit(RLIMIT_LOCKS, (self.tag, hard))
+        place = ""
+        try:
+            place = _cgroup.enter(self.places, self.tag)
+        except OSError as error:
+            self.tell("alone", error)
+        try:
+            return start_leader(spec, stdio, stage)
+        finally:
+            resource.setrlimit(RLIMIT_LOCKS, (soft, hard))
+            if place:
+                _cgroup.leave(place)
 
     def serve(self) -> None:
         """Keep the tree until nothing is left of it."""
@@ -209,7 +239,10 @@ class Stub:
             self.listen(self.patience())
         for group in self.groups:
             _cgroup.remove(group)
-        self.tell("gone")
+        if self.status is None:
+            self.tell("gone")
+        else:  # most leaders leave nobody behind: one word wakes the owner once
+            self.tell("gone", self.status)
 
     def overdue(self) -> bool:
         return bool(self.deadline) and time.monotonic() >= self.deadline
@@ -229,22 +262,10 @@ class Stub:
         rung = [handle for handle, _ in self.poll.poll(patience)]
         if self.bell.fd in rung:
             self.bell.quiet()
-        if self.starting in rung:
-            self.hear_start()
         if self.owner in rung:
             self.orphaned = True
         elif self.channel.fileno() in rung:
             self.hear_owner()
-
-    def hear_start(self) -> None:
-        problem = os.read(self.starting, 256)
-        self.poll.unregister(self.starting)
-        os.close(self.starting)
-        self.starting = -1
-        if problem:
-            self.tell(problem.decode())
-        else:
-            self.tell("started", *identity(self.leader), *self.me)
 
     def hear_owner(self) -> None:
         try:
@@ -260,20 +281,20 @@ class Stub:
 
     def nothing_left(self) -> bool:
         """Reap whatever has ended. True once the kernel says that there is nobody left to wait for."""
-        if self.starting >= 0 and is_alive(self.starting):
-            return False  # the leader has not come as far as its command
-        if self.starting >= 0:
-            self.hear_start()
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if not pid:
-                    return False
+                    break
                 self.reaped += 1
                 if pid == self.leader:
-                    self.tell("exit", status)
+                    self.status = status
         except ChildProcessError:
             return True
+        if self.status is not None:
+            self.tell("exit", self.status)
+            self.status = None
+        return False
 
     def clear(self) -> None:
         """Kill until nothing is left."""
@@ -316,11 +337,6 @@ def name_process(name: bytes) -> None:
 # -- sockets -----------------------------------------------------------------------------------------------------------
 
 
-def _socketpair() -> tuple[_socket.socket, _socket.socket]:
-    mine, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    return mine, theirs
-
-
 def open_socket(handle: int) -> _socket.socket:
     return _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fileno=handle)
 
@@ -332,13 +348,8 @@ def receive(sock: _socket.socket, most: int) -> tuple[bytes, list[int]]:
     return message, [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
 
 
-def send_handles(sock: _socket.socket, handles: list[int]) -> None:
-    data = b"".join(handle.to_bytes(4, sys.byteorder) for handle in handles)
-    sock.sendmsg([b"taken"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
-
-
 def read_spec(handle: int) -> dict[str, object]:
-    """What to run. Two processes read the same file, so neither moves its position."""
+    """What to run."""
     data = os.pread(handle, os.fstat(handle).st_size, 0)
     os.close(handle)
     return marshal.loads(data)  # type: ignore[no-any-return]

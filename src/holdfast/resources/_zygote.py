@@ -3,8 +3,8 @@
 Started by `_means.PROGRAM` with two inherited file descriptors, the control socket and the owner's pidfd. A
 message on the control socket brings the other ends of a tree's channel and pipes, and a memory file with what to run.
 
-Forking takes longer than anything else here, so that is done ahead: a spare stub, with a leader that waits for the next order
-itself. The zygote only sees to it that there is one when there is an order, and while orders come one after the other.
+Forking takes longer than anything else here, so that is done ahead: a spare stub waits for the next order itself. The zygote only
+sees to it that there is one when there is an order, and while orders come one after the other.
 
 Few modules, on purpose: every import is memory that each stub shares or copies.
 """
@@ -25,11 +25,11 @@ from holdfast.resources._stub import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
     Bell,
-    Leader,
     Stub,
     name_process,
     open_socket,
     prctl,
+    read_spec,
     receive,
 )
 
@@ -151,15 +151,14 @@ class Zygote:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
             name_process(b"holdfast-spare")
             self.bell.close()
-            leader = Leader(self.control, self.places)
-            self.control.close()
-            stub = Stub(leader, self.owner, self.places)
-            order = leader.await_order(self.owner)
-            if order is not None:
-                channel = order[0]
+            stub = Stub(self.owner, self.places)
+            handles = stub.await_order(self.control)
+            if handles:
+                channel = open_socket(handles[0])
                 prctl(PR_SET_PDEATHSIG, 0)
                 os.write(self.taking, b".")
-                stub.take_order(*order)
+                self.control.close()
+                stub.take_order(channel, read_spec(handles[1]), handles[2:])
                 stub.serve()
         except BaseException as error:  # the owner learns of it, whatever it is
             number = getattr(error, "errno", 0) or 1
