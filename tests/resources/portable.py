@@ -7,16 +7,22 @@ of all tests: nothing adopts them, and nothing tells them from a stranger's.
 from __future__ import annotations
 
 _NO_STUB = "one keeper has all trees, so there is no stub to be killed or stopped; `test_portable` kills the keeper"
-_NO_SPARE = "its keeper forks nothing ahead, so there are no spares"
 _NO_INODE = "ps shows no pidfd inode; `test_portable` has a pid given away with another start"
 _NO_SANDBOX = "sandboxes need Linux; `test_portable` shows the refusal"
 _NO_GROUP = "control groups are a thing of Linux"
 
 NOT_PROMISED = {
-    "test_a_keeper_has_a_spare_while_commands_follow_each_other": _NO_SPARE,
-    "test_s3_5_killing_a_spare_by_hand_stops_no_later_spawn": _NO_SPARE,
-    "test_s3_5_a_spare_goes_with_its_zygote_and_takes_no_order_with_it": _NO_SPARE,
-    "test_a_stub_that_leaves_without_reading_our_last_word_is_still_heard": _NO_STUB,
+    "test_what_a_stub_said_is_heard_although_it_was_killed_without_reading_our_last_word": _NO_STUB,
+    "test_a_child_gets_no_file_of_ours_but_its_three_and_its_leash": _NO_STUB,
+    "test_commands_that_follow_each_other_are_kept_by_the_same_stub": _NO_STUB,
+    "test_a_stub_leaves_when_no_more_commands_come": _NO_STUB,
+    "test_a_stub_leaves_by_itself_when_its_owner_does_not_say_so": _NO_STUB,
+    "test_s3_2_a_stub_that_kept_another_tree_before_keeps_a_hostile_one_as_well": _NO_STUB,
+    "test_a_command_that_cannot_run_leaves_its_stub_fit_for_the_next": _NO_STUB,
+    "test_s3_5_killing_a_stub_that_waits_stops_no_later_spawn": _NO_STUB,
+    "test_s3_5_a_stub_that_waits_goes_on_without_its_zygote": _NO_STUB,
+    "test_a_command_that_may_gain_privileges_is_not_kept_by_a_stub_that_gave_up_its_own": _NO_STUB,
+    "test_an_end_that_was_asked_for_too_late_does_not_hit_the_next_tree": _NO_STUB,
     "test_s3_5_killing_a_stub_by_hand_ends_its_tree_and_only_that": _NO_STUB,
     "test_what_cannot_be_killed_is_never_said_to_be_gone": _NO_STUB,
     "test_signals_that_end_a_server_do_not_end_its_keepers": _NO_STUB,

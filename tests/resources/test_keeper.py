@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from tests.resources.trees import CHAIN, HOSTILE, SETSID, STDERR_FLOOD, STDOUT_F
 from tests.runs.support import until
 
 from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, StuckError, UsageError
-from holdfast.resources import Command, Keeper, SystemProcessTable
+from holdfast.resources import Command, Keeper, SystemProcessTable, _idle
 from holdfast.testing._audit import outlast, started_here
 
 
@@ -141,21 +142,18 @@ async def test_ending_twice_and_at_once_is_fine_and_the_shorter_grace_counts(kee
     await process.end()
 
 
-async def test_a_stub_that_leaves_without_reading_our_last_word_is_still_heard(
-    keeper: Keeper, caplog: pytest.LogCaptureFixture
-) -> None:
-    process = await plant(keeper, "echo ready; exec cat")
+async def test_what_a_stub_said_is_heard_although_it_was_killed_without_reading_our_last_word(keeper: Keeper) -> None:
+    process = await plant(keeper, "trap 'exit 3' USR1; echo ready; sleep 1000 & wait")
     assert process.keeper is not None
+    os.kill(process.pid, signal.SIGUSR1)
+    assert select.select([process._channel], [], [], 10)[0]  # how the first process ended; not read yet
     os.kill(process.keeper.pid, signal.SIGSTOP)
     process._tell("end 0")
-    process._tell("end 0")
-    os.kill(process.pid, signal.SIGKILL)
-    outlast(process.pid, 10)
-    os.kill(process.keeper.pid, signal.SIGCONT)
-    outlast(process.keeper.pid, 10)  # its `gone` lies in the channel, behind an error
+    os.kill(process.keeper.pid, signal.SIGKILL)
+    outlast(process.keeper.pid, 10)  # its word lies in the channel, behind an error
+    assert await process.wait() == 3
     await process.gone()
     await process.end()
-    assert caplog.text == ""
 
 
 async def test_input_that_nobody_reads_does_not_stop_the_end(keeper: Keeper) -> None:
@@ -271,44 +269,99 @@ async def test_s3_5_killing_the_zygote_by_hand_stops_neither_trees_nor_later_spa
         await process.end(0.05)
 
 
-async def spare(keeper: Keeper) -> int:
-    """The stub that waits for the next command, which it has once commands follow each other."""
-    found: list[int] = []
-
-    def waiting() -> bool:
-        found[:] = [
-            one.pid for one in started_here() if Path(f"/proc/{one.pid}/comm").read_text() == "holdfast-spare\n"
-        ]
-        return len(found) == 1
-
-    for _ in range(2):
-        async with await keeper.spawn(Command(("true",))) as process:
-            await process.wait()
-    await until(waiting)
-    return found[0]
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stubs wait for the next command also where the machine is busy."""
+    monkeypatch.setattr(_idle, "LINGER_SECONDS", 4.0)
 
 
-async def test_a_keeper_has_a_spare_while_commands_follow_each_other(keeper: Keeper) -> None:
-    await spare(keeper)
+async def said_by(keeper: Keeper, command: Command) -> tuple[bytes, int]:
+    """What a command says, and who kept it."""
+    async with await keeper.spawn(command) as process:
+        assert process.keeper is not None
+        said = await process.readline()
+        await process.gone()
+        return said, process.keeper.pid
+
+
+@pytest.mark.usefixtures("patience")
+async def test_commands_that_follow_each_other_are_kept_by_the_same_stub(keeper: Keeper) -> None:
+    stubs = {(await said_by(keeper, Command(("echo", "there"))))[1] for _ in range(3)}
+    assert len(stubs) == 1
     assert left(keeper) == []
 
 
-async def test_s3_5_killing_a_spare_by_hand_stops_no_later_spawn(keeper: Keeper) -> None:
-    waiting = await spare(keeper)
+async def test_a_stub_leaves_when_no_more_commands_come(keeper: Keeper) -> None:
+    _, stub = await said_by(keeper, Command(("echo", "there")))
+    await until(lambda: not is_alive(stub))
+
+
+async def test_a_stub_leaves_by_itself_when_its_owner_does_not_say_so(keeper: Keeper) -> None:
+    _, stub = await said_by(keeper, Command(("echo", "there")))
+    assert outlast(stub, 20)  # the loop stands still
+    said, other = await said_by(keeper, Command(("echo", "there")))
+    assert (said, other != stub) == (b"there\n", True)
+
+
+@pytest.mark.usefixtures("patience")
+async def test_s3_2_a_stub_that_kept_another_tree_before_keeps_a_hostile_one_as_well(keeper: Keeper) -> None:
+    _, first = await said_by(keeper, Command(("echo", "there")))
+    process = await plant(keeper, SETSID)
+    assert process.keeper is not None
+    assert process.keeper.pid == first
+    pids = [use.pid for use in process.processes()]
+    assert len(pids) >= 3
+    await process.end(grace=0.05)
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert await said_by(keeper, Command(("echo", "again"))) == (b"again\n", first)
+
+
+@pytest.mark.usefixtures("patience")
+async def test_s3_5_killing_a_stub_that_waits_stops_no_later_spawn(keeper: Keeper) -> None:
+    _, waiting = await said_by(keeper, Command(("echo", "there")))
     os.kill(waiting, signal.SIGKILL)
     assert outlast(waiting, 10)
-    async with await keeper.spawn(Command(("echo", "there"))) as process:
-        assert await process.readline() == b"there\n"
+    said, other = await said_by(keeper, Command(("echo", "there")))
+    assert (said, other != waiting) == (b"there\n", True)
     assert left(keeper) == []
 
 
-async def test_s3_5_a_spare_goes_with_its_zygote_and_takes_no_order_with_it(keeper: Keeper) -> None:
-    waiting = await spare(keeper)
+@pytest.mark.usefixtures("patience")
+async def test_s3_5_a_stub_that_waits_goes_on_without_its_zygote(keeper: Keeper) -> None:
+    _, waiting = await said_by(keeper, Command(("echo", "there")))
     assert keeper.pid is not None
     os.kill(keeper.pid, signal.SIGKILL)
-    assert outlast(waiting, 10)
-    async with await keeper.spawn(Command(("echo", "there"))) as process:
-        assert await process.readline() == b"there\n"
+    assert outlast(keeper.pid, 10)
+    assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", waiting)
+
+
+@pytest.mark.usefixtures("patience")
+async def test_a_command_that_may_gain_privileges_is_not_kept_by_a_stub_that_gave_up_its_own(keeper: Keeper) -> None:
+    show = ("grep", "NoNewPrivs", "/proc/self/status")
+    assert (await said_by(keeper, Command(show)))[0] == b"NoNewPrivs:\t1\n"
+    assert (await said_by(keeper, Command(show, may_gain_privileges=True)))[0] == b"NoNewPrivs:\t0\n"
+    assert (await said_by(keeper, Command(show)))[0] == b"NoNewPrivs:\t1\n"
+
+
+@pytest.mark.usefixtures("patience")
+async def test_an_end_that_was_asked_for_too_late_does_not_hit_the_next_tree(keeper: Keeper) -> None:
+    process = await keeper.spawn(Command(("echo", "there")))
+    channel = process._channel
+    await process.gone()
+    channel.send(b"end 0.0")
+    said, stub = await said_by(keeper, shell("sleep 0.05; echo there"))
+    assert process.keeper is not None
+    assert (said, stub) == (b"there\n", process.keeper.pid)
+    await process.end()
+
+
+@pytest.mark.usefixtures("patience")
+async def test_a_command_that_cannot_run_leaves_its_stub_fit_for_the_next(keeper: Keeper) -> None:
+    _, first = await said_by(keeper, Command(("echo", "there")))
+    for broken in (Command(("no-such-command",)), Command(("echo",), cwd="/no/such/folder")):
+        with pytest.raises(SpawnError):
+            await keeper.spawn(broken)
+    assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", first)
 
 
 async def test_many_commands_at_once_are_all_run(keeper: Keeper) -> None:

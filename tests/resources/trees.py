@@ -61,4 +61,5 @@ def is_alive(pid: int) -> bool:
 
 def left(keeper: Keeper) -> list[ProcessLeft]:
     """What is left besides the zygote, once stubs that said `gone` have left too."""
+    keeper._idle.hang_up()  # the loop, on which it would happen soon, stands still here
     return wait_for_the_end({found for found in started_here() if found.pid == keeper.pid}, patience=10)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +22,7 @@ from holdfast.errors import ManagerClosedError, SpawnError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessTable
 from holdfast.resources._bubblewrap import enclose
+from holdfast.resources._idle import IdleStubs, Line
 from holdfast.resources._kept import Command, KeptProcess, Stdio
 from holdfast.resources._loops import surely
 from holdfast.resources._means import Means, find_means
@@ -54,6 +56,7 @@ class Keeper:
         self._generation = Forks.generation
         self._lock = threading.Lock()
         self._zygote: _Zygote | None = None
+        self._idle = IdleStubs()
         self._live: set[socket.socket] = set()
         """The channels to the trees that live."""
 
@@ -71,35 +74,52 @@ class Keeper:
             self._means.check_sandboxes()
         spec = await _spec(command, tag)
         try:
-            ends = _Ends.make(command, self._means)
+            pipes = _Pipes.make(command)
         except OSError as error:
-            raise SpawnError(
-                f"cannot start {command.argv[0]}: {error.strerror}; raise the limit of open files"
-            ) from error
-        process = KeptProcess(command, tag, ends.channel, self._live, self.table)
+            raise _without_files(command, error) from error
         try:
-            await self._order(command, spec, ends)
-            ends.close_theirs()
-            await process.open(ends.ours)
-        except BaseException:
-            ends.close_theirs()  # if no stub has the other end of the channel, this says so
-            await surely(process.end(grace=0))
-            raise
+            line = await self._order(command, spec, pipes)
+            give_back = partial(self._idle.give, line) if self._means.has_stubs else None
+            process = KeptProcess(command, tag, line.channel, self._live, self.table, give_back)
+            pipes.close_theirs()
+            try:
+                await process.open(pipes.ours)
+            except BaseException:
+                await surely(process.end(grace=0))
+                raise
         finally:
-            ends.ours.close()
+            pipes.close_theirs()
+            pipes.ours.close()
         return process
 
-    async def _order(self, command: Command, spec: bytes, ends: _Ends) -> None:
-        """Have the zygote fork a stub; start one if there is none or it was killed."""
-        handles = [ends.their_channel.fileno(), self._means.hold(spec), *ends.theirs]
+    async def _order(self, command: Command, spec: bytes, pipes: _Pipes) -> Line:
+        """Have a stub start it that waits, or have the zygote fork one. The channel to it. Raises SpawnError."""
+        handles = [self._means.hold(spec), *pipes.theirs]
         try:
-            for _ in range(2):
-                zygote = self._running()
-                if await zygote.order(handles):
-                    return
-                self._drop(zygote)
+            line = None if command.may_gain_privileges else self._idle.take()  # it gave up what they need
+            if line is not None and line.send(handles):
+                return line
+            return await self._order_fork(command, handles)
         finally:
-            os.close(handles[1])
+            os.close(handles[0])
+
+    async def _order_fork(self, command: Command, handles: list[int]) -> Line:
+        try:
+            channel, theirs = self._means.channel_pair()
+        except OSError as error:
+            raise _without_files(command, error) from error
+        channel.setblocking(False)
+        try:
+            with theirs:  # if no stub has it, closing it says so
+                for _ in range(2):
+                    zygote = self._running()
+                    if await zygote.order([theirs.fileno(), *handles]):
+                        return Line(channel)
+                    self._drop(zygote)
+        except BaseException:
+            channel.close()
+            raise
+        channel.close()
         raise SpawnError(f"cannot start {command.argv[0]}: the keeper does not stay alive; see its process's limits")
 
     def _running(self) -> _Zygote:
@@ -128,6 +148,7 @@ class Keeper:
         with self._lock:
             self._closed = True
             zygote, self._zygote = self._zygote, None
+        self._idle.close()
         if zygote is not None and self._generation == Forks.generation:
             for channel in list(self._live):
                 channel.shutdown(socket.SHUT_WR)  # its stub takes that for our end, and still says when it is gone
@@ -179,18 +200,14 @@ class _Zygote:
             log.warning("keeper %s still has processes that it cannot end", self.pid)
 
 
-class _Ends(Struct):
-    """Both ends of a tree's channel and pipes."""
+class _Pipes(Struct):
+    """Both ends of a tree's standard streams."""
 
-    channel: socket.socket
-    their_channel: socket.socket
     ours: Stdio
     theirs: list[int]
 
     @classmethod
-    def make(cls, command: Command, means: Means) -> _Ends:
-        channel, their_channel = means.channel_pair()
-        channel.setblocking(False)
+    def make(cls, command: Command) -> _Pipes:
         ours: list[int] = []
         theirs: list[int] = []
         try:
@@ -206,17 +223,18 @@ class _Ends(Struct):
         except OSError:  # too many open files
             for handle in {*ours, *theirs}:
                 os.close(handle)
-            channel.close()
-            their_channel.close()
             raise
-        return cls(channel, their_channel, Stdio(ours), theirs)
+        return cls(Stdio(ours), theirs)
 
     def close_theirs(self) -> None:
         """Once they were passed on: only the tree's own copies keep the pipes open."""
-        self.their_channel.close()
         for handle in {*self.theirs}:
             os.close(handle)
         self.theirs = []
+
+
+def _without_files(command: Command, error: OSError) -> SpawnError:
+    return SpawnError(f"cannot start {command.argv[0]}: {error.strerror}; raise the limit of open files")
 
 
 def _pipe(readers: list[int], writers: list[int]) -> None:

@@ -78,8 +78,15 @@ class KeptProcess:
     """
 
     def __init__(
-        self, command: Command, tag: int, channel: socket.socket, live: set[socket.socket], table: ProcessTable
+        self,
+        command: Command,
+        tag: int,
+        channel: socket.socket,
+        live: set[socket.socket],
+        table: ProcessTable,
+        give_back: Callable[[], None] | None = None,
     ) -> None:
+        """`give_back` takes the channel when the tree is gone, which is closed without it."""
         self.command = command
         self.tag = tag
         """Carried by every process of the tree."""
@@ -89,6 +96,7 @@ class KeptProcess:
         """A protocol's way to take leave before the end."""
         self._table = table
         self._channel = channel
+        self._give_back = give_back or channel.close
         self._live = live
         live.add(channel)
         self._loop = asyncio.get_running_loop()
@@ -268,12 +276,15 @@ class KeptProcess:
         if word in hear:
             hear[word](rest)
             return
-        self._close_channel()
+        self._loop.remove_reader(self._channel.fileno())
+        self._live.discard(self._channel)
         if word == "gone":
+            self._give_back()
             if rest:
                 self._on_exit(rest)
             self._on_gone()
         else:  # the keeper was killed: look for what it kept
+            self._channel.close()
             self._search = self._loop.create_task(self._find_the_rest())
 
     def _receive(self) -> bytes:
@@ -330,11 +341,6 @@ class KeptProcess:
             self._on_stuck(" ".join(map(str, left)))
         else:
             self._on_gone()
-
-    def _close_channel(self) -> None:
-        self._loop.remove_reader(self._channel.fileno())
-        self._live.discard(self._channel)
-        self._channel.close()
 
 
 def kill_carriers(table: ProcessTable, tag: int, rounds: int = 200) -> list[int]:

@@ -34,6 +34,9 @@ Pair = tuple[socket.socket, socket.socket]
 class Means(Protocol):
     """How a keeper is started and spoken to."""
 
+    has_stubs: bool
+    """whether what keeps a tree is there for this tree alone, and can keep another one after it"""
+
     def control_pair(self) -> Pair:
         """Sockets for orders, which carry files."""
         ...
@@ -64,6 +67,8 @@ def find_means() -> Means:
 class LinuxMeans:
     """A zygote and stubs: see `_zygote` and `_stub`."""
 
+    has_stubs = True
+
     def control_pair(self) -> Pair:
         return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -89,6 +94,8 @@ class LinuxMeans:
 
 class PortableMeans:
     """One keeper for all trees: see `_portable_keeper`."""
+
+    has_stubs = False
 
     def control_pair(self) -> Pair:
         return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

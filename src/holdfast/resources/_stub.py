@@ -23,14 +23,14 @@ import time
 from holdfast.resources import _cgroup
 from holdfast.resources._below import children, count_tasks, identity, rings, rings_first, signal_trees
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
 LEASH_FD = 100
 """The lowest number of the leash: scripts use those up to 9, and shells keep some above."""
-LINGER_SECONDS = 0.5
-"""How long a spare waits for an order."""
+REST_SECONDS = 5.0
+"""How long a stub waits for another order. Its owner sends none long before that is over: what is sent is read."""
 ROUND_SECONDS = 0.02
 COUNT_SECONDS = 0.2
 STUCK_SECONDS = 2.0
@@ -108,8 +108,12 @@ class Leash:
         """Only the tree has its end now."""
         os.close(self.handle)
 
+    def cut(self) -> None:
+        """The tree is gone."""
+        os.close(self._end)
 
-def start_leader(spec: dict, stdio: list[int], stage: list[str]) -> int:  # type: ignore[type-arg]
+
+def start_leader(spec: dict, stdio: list[int], stage: list[str], leash: Leash) -> int:  # type: ignore[type-arg]
     """Run the command, in a session of its own. What it inherits must be ours meanwhile: privileges, folder, tag, group."""
     if not spec["privileges"]:
         stage[0] = "privileges"
@@ -117,7 +121,6 @@ def start_leader(spec: dict, stdio: list[int], stage: list[str]) -> int:  # type
     stage[0] = "cwd"
     os.chdir(spec["cwd"])
     stage[0] = "command"
-    leash = Leash()
     options = hold_options(spec["options"])
     try:
         argv = [spec["argv"][0], *([b"--args", b"%d" % options] if options else []), *spec["argv"][1:]]
@@ -132,7 +135,6 @@ def start_leader(spec: dict, stdio: list[int], stage: list[str]) -> int:  # type
         )
         leash.tie(pid)
     finally:
-        leash.drop()
         if options:
             os.close(options)
         os.chdir("/")
@@ -167,52 +169,58 @@ def find_program(name: bytes, env: dict[bytes, bytes]) -> bytes:
 
 
 class Stub:
-    """Keeps one tree. It is there before it is known which."""
+    """Keeps one tree at a time."""
 
-    def __init__(self, owner: int, places: list[str]) -> None:
+    def __init__(self, channel: _socket.socket, owner: int, places: list[str]) -> None:
         os.setsid()
-        self.leader = 0
+        self.channel = channel
         self.owner = owner
         self.places = places
         self.bell = Bell()  # no end of a child is missed: `serve` looks first
+        self.me = identity(os.getpid())
+        self.poll = select.poll()
+        for handle in (self.bell.fd, owner, channel.fileno()):
+            self.poll.register(handle, select.POLLIN)
+
+    def take_order(self, spec: dict, stdio: list[int]) -> None:  # type: ignore[type-arg]
+        """Start a tree."""
+        name_process(b"holdfast-stub")
+        self.leader = 0
         self.deadline = 0.0
         """When SIGKILL follows; 0 while nobody asked for the end."""
         self.orphaned = False
         self.reaped = 0
         self.status: int | None = None
         """How the leader ended, until that is told."""
-        self.me = identity(os.getpid())
-        self.poll = select.poll()
-        for handle in (self.bell.fd, owner):
-            self.poll.register(handle, select.POLLIN)
-
-    def await_order(self, control: _socket.socket) -> list[int]:
-        """The files that came with an order; none if nothing was ordered for so long, or the owner is gone."""
-        if rings_first(control.fileno(), self.owner, LINGER_SECONDS) != control.fileno():
-            return []
-        message, handles = receive(control, FDS)
-        return handles if message else []
-
-    def take_order(self, channel: _socket.socket, spec: dict, stdio: list[int]) -> None:  # type: ignore[type-arg]
-        """Start the tree."""
-        name_process(b"holdfast-stub")
-        self.channel = channel
         self.most: int = spec["most"]
         """How many tasks the tree may have, where the kernel does not see to it; 0 for any number."""
         self.tag: int = spec["tag"]
         self.groups = [f"{place}/{_cgroup.group_name(self.tag)}" for place in self.places]
         """Where the tree's control group is, if it has one."""
         stage = ["tag"]
+        self.leash = Leash()
         try:
             self.leader = self.start(spec, stdio, stage)
             self.tell("started", *identity(self.leader), *self.me)
         except (OSError, ValueError) as error:
             self.tell("failed", getattr(error, "errno", 0) or 22, stage[0])
+        self.leash.drop()
         for handle in stdio:
             os.close(handle)
         self.wrapper = self.leader if spec["options"] else 0
         """What stands between us and the tree, takes SIGTERM for SIGKILL to all inside, and leaves when they do."""
-        self.poll.register(channel, select.POLLIN)
+
+    def await_order(self) -> list[int]:
+        """The files that come with another order; none if nothing is ordered for so long, or the owner hangs up or is gone."""
+        name_process(b"holdfast-spare")
+        while rings_first(self.channel.fileno(), self.owner, REST_SECONDS) == self.channel.fileno():
+            try:
+                message, handles = receive(self.channel, FDS)
+            except OSError:
+                return []
+            if handles or not message:  # not "end": that came too late
+                return handles
+        return []
 
     def start(self, spec: dict, stdio: list[int], stage: list[str]) -> int:  # type: ignore[type-arg]
         """The leader is born with the tag and in the group of its tree: both are ours for a moment."""
@@ -224,7 +232,7 @@ class Stub:
         except OSError as error:
             self.tell("alone", error)
         try:
-            return start_leader(spec, stdio, stage)
+            return start_leader(spec, stdio, stage, self.leash)
         finally:
             resource.setrlimit(RLIMIT_LOCKS, (soft, hard))
             if place:
@@ -239,6 +247,7 @@ class Stub:
             self.listen(self.patience())
         for group in self.groups:
             _cgroup.remove(group)
+        self.leash.cut()
         if self.status is None:
             self.tell("gone")
         else:  # most leaders leave nobody behind: one word wakes the owner once

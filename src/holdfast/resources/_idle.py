@@ -1,0 +1,83 @@
+"""Stubs whose tree is gone, and which wait for another one: that spares forking one for each of many short commands."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+
+from msgspec import Struct
+
+MOST = 8
+"""How many wait at once, where several commands run beside each other. Each takes a megabyte."""
+USES = 100
+"""After so many trees a stub is not used again, so that nothing can pile up in it."""
+LINGER_SECONDS = 0.25
+"""How long one waits. By itself it leaves seconds later, so that nobody sends an order to one that has left."""
+
+
+class Line(Struct, eq=False):
+    """Our end of the channel to a stub."""
+
+    channel: socket.socket
+    uses: int = 1
+    since: float = 0.0
+    """when it began to wait, by the monotonic clock"""
+
+    def send(self, handles: list[int]) -> bool:
+        """Order another tree. False if the stub was killed meanwhile; then this is closed."""
+        try:
+            socket.send_fds(self.channel, [b"spawn"], handles)
+        except OSError:
+            self.channel.close()
+            return False
+        return True
+
+
+class IdleStubs:
+    """Those of one owner. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lines: list[Line] = []
+        self._is_closed = False
+
+    def take(self) -> Line | None:
+        """One that waits, if there is one; the one that waits for the shortest time."""
+        with self._lock:
+            line = self._lines.pop() if self._lines else None
+        if line is not None and time.monotonic() - line.since > LINGER_SECONDS:  # its loop was busy, or has ended
+            line.channel.close()
+            return None
+        return line
+
+    def give(self, line: Line) -> None:
+        """Let a stub wait, or hang up if there are enough. On a running loop."""
+        with self._lock:
+            if self._is_closed or len(self._lines) >= MOST or line.uses >= USES:
+                line.channel.close()
+                return
+            line.since = time.monotonic()
+            line.uses += 1
+            self._lines.append(line)
+        asyncio.get_running_loop().call_later(LINGER_SECONDS, self._drop, line, line.uses)
+
+    def _drop(self, line: Line, uses: int) -> None:
+        """Hang up on one that has waited since."""
+        with self._lock:
+            if line in self._lines and line.uses == uses:
+                self._lines.remove(line)
+                line.channel.close()
+
+    def hang_up(self) -> None:
+        """Let all leave that wait."""
+        with self._lock:
+            while self._lines:
+                self._lines.pop().channel.close()
+
+    def close(self) -> None:
+        """Let no more wait, either."""
+        with self._lock:
+            self._is_closed = True
+        self.hang_up()
