@@ -201,7 +201,7 @@ class RunLog(RecordedTree):
         if status == RunStatus.WAITING:
             self._mark_head("run_waiting")
         await self._store_rows(status)
-        await self.close()
+        self.is_closed = True  # whoever stores the end gives up the hold with it
         if self._marking is not None:
             await self._marking.prune()
 
@@ -249,7 +249,7 @@ class RunLog(RecordedTree):
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:
-            # with its end nobody holds it, also if we die before we say so
+            # with its end nobody holds it
             hold = self._renewal() if status is None else 0
             rows, self._rows = self._rows, []
             marks, self._marks = self._marks, []

@@ -169,7 +169,7 @@ class JobEngine:
             self.jobs_at_work -= 1
             if outcome is not None and outcome.status is JobStatus.PAUSED:
                 self.grace.keep(job.id, kept)
-            else:
+            elif kept:
                 await asyncio.shield(let_go(kept))
 
     async def _open(self, job: Job, definition: Definition, inbox: Inbox) -> Opened | JobOutcome:
@@ -219,8 +219,7 @@ class JobEngine:
         kept: dict[str, Kept],
     ) -> JobOutcome:
         flow = definition.flow
-        project = Path(definition.project) if definition.project else self.home.parent
-        shared = Shared(self, inbox, job.id, self.workspace(job.id), project, variables.secrets)
+        shared = Shared(self, inbox, job.id, definition.project, variables.secrets)
         shared.kept = kept
         used = opened.restored.fold.root.usage if opened.restored is not None else Usage()
         meter = JobMeter(f"job {job.id}", flow.limits, used=used, is_job=True)

@@ -112,7 +112,7 @@ def _about(call: Call, inputs_file: Path) -> dict[str, str]:
         "STEP": call.step.name,
         "ATTEMPT": str(call.attempt),
         "FLOW_DIR": scope.flow.directory,
-        "PROJECT_DIR": str(scope.shared.project),
+        "PROJECT_DIR": scope.shared.project,
         "WORKSPACE": str(scope.shared.workspace),
         "INPUTS_FILE": str(inputs_file),
         "IDEMPOTENCY_KEY": call.idempotency_key,

@@ -63,13 +63,12 @@ class Shared:
     """What a whole job shares, the flows inside it included."""
 
     def __init__(
-        self, engine: JobEngine, outside: Outside, job_id: str, workspace: Path, project: Path, secrets: tuple[str, ...]
+        self, engine: JobEngine, outside: Outside, job_id: str, project: str, secrets: tuple[str, ...]
     ) -> None:
         self.engine = engine
         self.settle, self.show = outside.settle, outside.show
         self.job_id = job_id
-        self._workspace = workspace
-        self.project = project
+        self._project = project
         self.secrets = secrets
         """Values that are shown and stored nowhere."""
         self.answers: dict[str, Mapping[str, Any]] = {}
@@ -100,8 +99,14 @@ class Shared:
     @cached_property
     def workspace(self) -> Path:
         """The directory that its steps work in, made for the first that does."""
-        self._workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self._workspace
+        place = self.engine.workspace(self.job_id)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return place
+
+    @property
+    def project(self) -> str:
+        """The folder of the project, as the job was told when it was submitted."""
+        return self._project or str(self.engine.home.parent)
 
     @cached_property
     def environment(self) -> dict[str, str]:

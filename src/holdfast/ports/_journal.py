@@ -119,7 +119,7 @@ class Batch(Struct, frozen=True):
     status: str | None = None
     """the run's new status, if it changes"""
     hold_until_us: int | None = None
-    """a heartbeat: how long the session is held from now on"""
+    """a heartbeat: how long the session is held from now on; 0 with the last batch, which closes the session"""
 
 
 class JournalStore(Protocol):

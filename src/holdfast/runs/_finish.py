@@ -24,6 +24,9 @@ from holdfast.threads import done_here
 
 log = get_logger("runs")
 
+MOMENT = 0.02
+"""Seconds within which most things end that are asked to."""
+
 
 async def finish(run: Run) -> None:
     """End a run. Only its supervisor calls this, once; others ask with `run.request_end()`."""
@@ -145,17 +148,19 @@ def _tell_log(run: Run, end: End) -> None:
 async def settle(waits: Iterable[Awaitable[Any]], clock: Clock, seconds: float) -> None:
     """Wait until all are done or the time is up. Cancelling the waiter does not cut it short; results are not looked at."""
     pending = {asyncio.ensure_future(w) for w in waits}
-    if not pending:
-        return
     deadline = clock.monotonic() + seconds
-    timer = asyncio.ensure_future(clock.sleep(seconds))
-    while pending and not (timer.done() and not timer.cancelled()):
-        if timer.cancelled():
-            timer = asyncio.ensure_future(clock.sleep(max(0.0, deadline - clock.monotonic())))
+    timer: asyncio.Task[None] | None = None
+    while pending and not (timer is not None and timer.done() and not timer.cancelled()):
         try:
-            done, _ = await asyncio.wait({*pending, timer}, return_when=asyncio.FIRST_COMPLETED)
+            if timer is None:  # most are done before it is worth its while to set an alarm
+                done, _ = await asyncio.wait(pending, timeout=MOMENT)
+            else:
+                done, _ = await asyncio.wait({*pending, timer}, return_when=asyncio.FIRST_COMPLETED)
             pending -= done
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
-    timer.cancel()
+        if pending and (timer is None or timer.cancelled()):
+            timer = asyncio.ensure_future(clock.sleep(max(0.0, deadline - clock.monotonic())))
+    if timer is not None:
+        timer.cancel()

@@ -141,6 +141,8 @@ class MemoryStore(Closing):
             updated_us=max(info.updated_us, rules.changed_at(batch)),
             held_until_us=info.held_until_us if batch.hold_until_us is None else batch.hold_until_us,
         )
+        if batch.hold_until_us == 0:
+            journal.fence, journal.owner = 0, ""
         self._touch(journal)
 
     def _touch(self, journal: _Journal) -> None:

@@ -227,16 +227,20 @@ class SqliteStore(Closing):
         except FencedError:
             self._left(batch.session)
             raise
+        self._leave_after(batch)
 
     def append_at_once(self, batch: Batch) -> bool:
         self._engine.check_open()
         if len(self._sessions) > 1:
             return False
         try:
-            return self._engine.writer.write_at_once(self._append(batch))
+            is_stored = self._engine.writer.write_at_once(self._append(batch))
         except FencedError:
             self._left(batch.session)
             raise
+        if is_stored:
+            self._leave_after(batch)
+        return is_stored
 
     def append_now(self, batch: Batch) -> None:
         try:
@@ -244,6 +248,7 @@ class SqliteStore(Closing):
         except FencedError:
             self._left(batch.session)
             raise
+        self._leave_after(batch)
 
     def _append(self, batch: Batch) -> Callable[[sqlite3.Connection], None]:
         standings = self._engine.standings
@@ -256,6 +261,10 @@ class SqliteStore(Closing):
     def close_session_now(self, session: Session) -> None:
         self._left(session)
         self._write_now(partial(writes.close_session, session=session))
+
+    def _leave_after(self, batch: Batch) -> None:
+        if batch.hold_until_us == 0:
+            self._left(batch.session)
 
     def _left(self, session: Session) -> None:
         self._engine.standings.pop(session.fence, None)

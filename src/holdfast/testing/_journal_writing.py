@@ -145,6 +145,24 @@ class WritingConformance(JournalSuite):
             with pytest.raises(FencedError):
                 await store.append(written(session, 1, 1))
 
+    async def test_the_last_batch_closes_its_session_whichever_way_it_is_written(self) -> None:
+        async with self.opened() as store:
+            for number in range(3):
+                info = make_info()
+                session = await open_run(store, info, owner="one", seconds=10)
+                last = written(session, 1, 1, status="completed", hold_until_us=0)
+                if number == 0:
+                    await store.append(last)
+                elif number == 1:
+                    store.append_now(last)
+                elif not store.append_at_once(last):
+                    await store.append(last)
+                with pytest.raises(FencedError):
+                    await store.append(written(session, 2, 2))
+                await store.close_session(session)
+                other = await open_run(store, info, owner="two")
+                assert (other.head, await positions(store, other)) == (1, [1])
+
     async def test_a_session_from_before_a_deletion_cannot_write_into_the_run_made_anew(self) -> None:
         async with self.opened() as store:
             info = make_info()

@@ -30,7 +30,9 @@ WITH wanted AS (
     FROM standing WHERE branch.key = standing.branch_key AND standing.rows > 0
 ), touched AS (
     UPDATE run SET updated_us = greatest(run.updated_us, standing.changed_us), status = coalesce(standing.status, run.status),
-        held_until_us = coalesce(standing.held_until_us, run.held_until_us)
+        held_until_us = coalesce(standing.held_until_us, run.held_until_us),
+        fence = CASE standing.held_until_us WHEN 0 THEN 0 ELSE run.fence END,
+        owner = CASE standing.held_until_us WHEN 0 THEN '' ELSE run.owner END
     FROM standing WHERE run.key = standing.run_key
 ), marked AS (
     INSERT INTO mark (branch, id, seq, at_us, trigger, parent_id, size)

@@ -34,8 +34,9 @@ SELECT fence FROM run WHERE key = ?;
 -- name: touch_run
 -- Not at every append: rows alone leave the run's page alone, which saves a fifth of a commit.
 UPDATE run
-SET updated_us = max(updated_us, ?), status = ifnull(?, status), held_until_us = ifnull(?, held_until_us)
-WHERE key = ?;
+SET updated_us = max(updated_us, ?1), status = ifnull(?2, status), held_until_us = ifnull(?3, held_until_us),
+    fence = CASE ?3 WHEN 0 THEN 0 ELSE fence END, owner = CASE ?3 WHEN 0 THEN '' ELSE owner END
+WHERE key = ?4;
 
 -- name: add_event
 INSERT INTO event (key, type, event_id, at_us, run_id, parent_event_id, triggered_by_event_id, started_event_id,
