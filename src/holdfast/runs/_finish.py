@@ -148,6 +148,8 @@ def _tell_log(run: Run, end: End) -> None:
 async def settle(waits: Iterable[Awaitable[Any]], clock: Clock, seconds: float) -> None:
     """Wait until all are done or the time is up. Cancelling the waiter does not cut it short; results are not looked at."""
     pending = {asyncio.ensure_future(w) for w in waits}
+    if not pending:
+        return
     deadline = clock.monotonic() + seconds
     timer: asyncio.Task[None] | None = None
     while pending and not (timer is not None and timer.done() and not timer.cancelled()):
