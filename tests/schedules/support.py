@@ -69,12 +69,14 @@ def make_project(folder: Path) -> Path:
 class Desk:
     """Schedules of one project, seen to when a test says so."""
 
-    def __init__(self, folder: Path, keeper: Any = None) -> None:
+    def __init__(self, folder: Path, keeper: Any = None, **told: Any) -> None:
+        """`tell`: what hears of the schedules."""
+        self._told = told
         self.clock = WallClock(int(BEGIN.timestamp() * 1e9))
         self.jobs = MemoryJobs()
         self.store = MemorySchedules(self.jobs)
         self.project = make_project(folder)
-        self.service = ScheduleService(self.store, self.project, clock=self.clock, by="tester")
+        self.service = ScheduleService(self.store, self.project, clock=self.clock, by="tester", **told)
         self.keeper = keeper
         self.fired = asyncio.Semaphore(0)
         """released by each fire"""
@@ -82,7 +84,12 @@ class Desk:
 
     def new_ticker(self) -> Ticker:
         return Ticker(
-            self.store, self.project, keeper=lambda: self.keeper, clock=self.clock, changed=self.fired.release
+            self.store,
+            self.project,
+            keeper=lambda: self.keeper,
+            clock=self.clock,
+            changed=self.fired.release,
+            **self._told,
         )
 
     async def add(self, **settings: Any) -> Schedule:

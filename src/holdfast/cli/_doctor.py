@@ -132,12 +132,7 @@ async def _look_inside(store: SqliteStore) -> list[Check]:
         counts = await project.jobs.count()
         told = ", ".join(f"{number} {status}" for status, number in counts.items()) or "no job is under way"
         project.settings()
-        worker = Check(
-            "worker",
-            "ok" if served else "missing",
-            "serves the queue" if served else "",
-            "" if served else "started when needed",
-        )
+        worker = Check("worker", "ok", "serves the queue" if served else "none at work; started when a job needs one")
         return [Check("store", "ok", str(store.path)), Check("jobs", "ok", told), worker]
     finally:
         await project.aclose()

@@ -6,7 +6,7 @@ import asyncio
 import getpass
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -79,7 +79,14 @@ class Project:
         """What fires schedules. `changed` is called when a job was queued."""
         from holdfast.schedules import Ticker
 
-        return Ticker(self.schedules, self.folder, keeper=lambda: self.runner.keeper, changed=changed)  # type: ignore[attr-defined]
+        tell = partial(self.runtime.event_bus.tell_outside, "schedules")
+        return Ticker(
+            self.schedules,
+            self.folder,
+            keeper=lambda: self.runner.keeper,  # type: ignore[attr-defined]
+            changed=changed,
+            tell=tell,
+        )
 
     @cached_property
     def hooks(self) -> HookSettings:

@@ -266,9 +266,15 @@ class EventBus:
             position.set(after)
         return None
 
-    def tell_outside(self, source: object, event: BaseEvent) -> None:
-        """Emit an event that belongs to no run by its nature, such as a signal: it does not count as astray."""
-        self._inside.tell(OUTSIDE, event, source)
+    def tell_outside(self, source: object, *events: BaseEvent) -> None:
+        """Emit events that belong to no run by their nature, such as a signal: they do not count as astray.
+
+        Several follow from one another: a scope that one opens the next may close.
+        """
+        inside = self._inside
+        with at(OUTSIDE):
+            for event in () if inside.closed else events:
+                inside.publish(inside.outside, source, event, position.get())
 
     def stage(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> Callable[[], None]:
         """Like `announce`, but nobody sees the event until the returned function is called: first it is made durable."""

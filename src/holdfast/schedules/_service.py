@@ -20,6 +20,7 @@ from holdfast.schedules._cron import check_cron, find_zone
 from holdfast.schedules._due import next_due, upcoming
 from holdfast.schedules._flows import check_inputs, load_scheduled, make_job
 from holdfast.schedules._judging import job_id, paused
+from holdfast.schedules._telling import Tell, nobody, story, tell_stored
 from holdfast.serde import encode
 
 TRIES = 50
@@ -62,8 +63,10 @@ class ScheduleService:
         ids: IdFactory = new_id,
         by: str = "",
         changed: Callable[[], None] = lambda: None,
+        tell: Tell = nobody,
     ) -> None:
         self.schedules, self.project = schedules, project
+        self._tell = tell
         self._clock: Clock = clock or SystemClock()
         self._ids, self._by, self._changed = ids, by, changed
 
@@ -130,8 +133,10 @@ class ScheduleService:
 
     async def _ask(self, schedule_id: str, change: Callable[[Schedule], tuple[Schedule, list[Tick]]]) -> Schedule:
         for _ in range(TRIES):
-            after, ticks = change(await self.get(schedule_id))
+            before = await self.get(schedule_id)
+            after, ticks = change(before)
             if await self.schedules.record(after, ticks):
+                tell_stored(self._tell, before, after, ticks)
                 self._changed()
                 return replace(after, version=after.version + 1)
         raise IllegalTransitionError(f"schedule {schedule_id} keeps changing; try again")
@@ -149,6 +154,7 @@ class ScheduleService:
             job = await asyncio.to_thread(make_job, schedule, self.project, made, {}, now_us)
             tick = Tick(schedule.id, due_us, now_us, "fired", reason, made)
             if await self.schedules.record(replace(schedule, fired_us=now_us), [tick], [job], by=self._by):
+                self._tell(*story(schedule, tick))
                 self._changed()
                 return next((one for one in await self.schedules.ticks(schedule.id) if one.job_id == made), tick)
         raise IllegalTransitionError(f"schedule {schedule_id} keeps changing; try again")

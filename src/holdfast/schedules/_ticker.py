@@ -17,6 +17,7 @@ from holdfast.resources import Keeper
 from holdfast.schedules._asking import CHECK_SECONDS, Found, ask
 from holdfast.schedules._flows import make_job
 from holdfast.schedules._judging import Turn, failed, fired, hold_back, job_id, paused, take_turn
+from holdfast.schedules._telling import Tell, nobody, tell_stored
 from holdfast.service import Noticing
 
 log = get_logger("schedules")
@@ -34,7 +35,8 @@ HOLD_US = int((CHECK_SECONDS + 15) * 1_000_000)
 class Ticker:
     """Fires schedules into the queue: `async with ticker.ticking(): …` does so inside the block.
 
-    `keeper` is asked for when a poll has to be made. `changed` is called after a job was queued, to wake this process's worker.
+    `keeper` is asked for when a poll has to be made. `changed` is called after a job was queued, to wake this process's worker;
+    `tell` with the events of what this process saw to.
     A due time is written down together with its job, in one transaction, by whoever is first: whichever process is killed at
     whatever moment, there is one tick and one job, or neither, and the next process sees to it.
     """
@@ -47,8 +49,10 @@ class Ticker:
         keeper: Callable[[], Keeper] = Keeper,
         clock: Clock | None = None,
         changed: Callable[[], None] = lambda: None,
+        tell: Tell = nobody,
     ) -> None:
         self._schedules, self._project, self._keeper, self._changed = schedules, project, keeper, changed
+        self._tell = tell
         self._clock: Clock = clock or SystemClock()
         self._noticing = Noticing(schedules, self._clock, LOOK_SECONDS)
 
@@ -110,7 +114,8 @@ class Ticker:
     async def _pause(self, schedule: Schedule, error: Exception) -> None:
         log.error("schedule %s is paused", schedule.name, exc_info=error)
         stopped, ticks = paused(schedule, _told(error), self._now_us())
-        await self._schedules.record(stopped, ticks)
+        if await self._schedules.record(stopped, ticks):
+            tell_stored(self._tell, schedule, stopped, ticks)
 
     # -- polls -----------------------------------------------------------------------------------------------------
 
@@ -173,6 +178,8 @@ class Ticker:
             return
         for tick in turn.ticks:
             log.info("schedule %s: %s %s", turn.schedule.name, tick.outcome, tick.job_id or tick.reason)
+        was_active = replace(turn.schedule, status="active")  # or it would have had no turn
+        tell_stored(self._tell, was_active, turn.schedule, turn.ticks)
         if jobs:
             self._changed()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -126,4 +127,5 @@ class Backend:
         if self.project is None:
             raise Refused(404, "no_project", "this server has no project, so it has no flows to schedule")
         by = "" if who is None else f"token {who.name}"
-        return ScheduleService(store, self.project, clock=self.clock, by=by, changed=self.queue.wake)
+        tell = partial(self.runtime.event_bus.tell_outside, "schedules")
+        return ScheduleService(store, self.project, clock=self.clock, by=by, changed=self.queue.wake, tell=tell)
