@@ -15,9 +15,10 @@ from typing import Any
 
 from tests.resources.boxes import confined
 from tests.resources.trees import HEAVY_CHAIN, HOSTILE, left, plant, shell
+from tests.runs.support import until
 
 from holdfast import Run, Runtime
-from holdfast.resources import DirectoryManager, DirectorySpec, Keeper, KeptProcess, Limits, ProcessManager, ProcessSpec
+from holdfast.resources import Command, DirectoryManager, DirectorySpec, Keeper, KeptProcess, Limits, ProcessManager, ProcessSpec
 from holdfast.runs import End, RunStatus
 from holdfast.stores import MemoryLedger, SqliteLedger
 from holdfast.testing._audit import started_here
@@ -49,6 +50,23 @@ async def forks(count: str) -> None:
         signal.pause()
     tell(pids=[use.pid for tree in trees for use in tree.processes()], child=child)
     await asyncio.Event().wait()
+
+
+async def stopped() -> None:
+    """Keeps a tree that has stopped its own stub."""
+    keeper = Keeper()
+    tree = await plant(keeper, "(setsid sleep 1000 &) ; kill -STOP $PPID; echo ready; sleep 1000")
+    tell(pids=[use.pid for use in tree.processes()])
+    await asyncio.Event().wait()
+
+
+async def starts(program: str) -> None:
+    """Starts a program whose file does not open."""
+    keeper = Keeper()
+    spawning = asyncio.create_task(keeper.spawn(Command((program,))))
+    await until(lambda: len(started_here()) == 3)
+    tell(pids=[found.pid for found in started_here()])
+    await spawning
 
 
 async def execs() -> None:
@@ -195,5 +213,7 @@ if __name__ == "__main__":
         "hold": hold,
         "leases": leases,
         "spawn_for_ever": spawn_for_ever,
+        "starts": starts,
+        "stopped": stopped,
     }
     asyncio.run(programs[sys.argv[1]](*sys.argv[2:]))

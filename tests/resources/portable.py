@@ -29,6 +29,8 @@ NOT_PROMISED = {
     "test_an_owner_and_its_zygote_killed_together_leave_nothing": "the keeper was all that watched; the next sweep ends them",
     "test_a_stub_killed_while_its_owner_cannot_help_leaves_its_tree_to_the_zygote": _NO_STUB,
     "test_when_all_keepers_are_killed_at_once_at_least_the_first_process_of_each_tree_dies": _NO_STUB,
+    "test_a_tree_that_has_stopped_its_stub_dies_with_its_owner": _NO_STUB,
+    "test_an_owner_killed_while_a_program_does_not_open_leaves_nothing": _NO_STUB,
     "test_s3_6_orphans_of_an_owner_killed_with_all_its_keepers_are_found_by_their_tag": _NO_STUB,
     "test_s3_6_an_owner_whose_pid_was_given_to_a_stranger_is_dead": _NO_INODE,
     "test_two_identities_are_one_process_only_if_all_that_is_known_is_the_same": _NO_INODE,

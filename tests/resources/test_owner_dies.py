@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from tests.resources.killing import all_end, heard, owner
+from tests.resources.trees import program_that_does_not_open
 
 from holdfast.testing._audit import started_here, wait_for_the_end
 
@@ -74,6 +76,23 @@ def test_a_stub_killed_while_its_owner_cannot_help_leaves_its_tree_to_the_zygote
         for stub in said["keepers"][1:]:
             os.kill(stub, signal.SIGKILL)
         assert all_end(said["pids"], 10)
+
+
+def test_a_tree_that_has_stopped_its_stub_dies_with_its_owner() -> None:
+    with owner("stopped") as process:
+        pids = heard(process)["pids"]
+        assert len(pids) >= 2
+        process.kill()
+        assert all_end(pids, 10)
+        assert wait_for_the_end(set(), 10) == []
+
+
+def test_an_owner_killed_while_a_program_does_not_open_leaves_nothing(tmp_path: Path) -> None:
+    with program_that_does_not_open(tmp_path) as program, owner("starts", str(program)) as process:
+        heard(process)
+        process.kill()
+        process.wait()
+        assert wait_for_the_end(set(), 10) == []
 
 
 def test_when_all_keepers_are_killed_at_once_at_least_the_first_process_of_each_tree_dies() -> None:

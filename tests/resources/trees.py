@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.resources import Command, Keeper, KeptProcess
@@ -49,6 +53,18 @@ async def plant(keeper: Keeper, script: str) -> KeptProcess:
     process = await keeper.spawn(shell(script))
     assert (await process.readline()) == b"ready\n"
     return process
+
+
+@contextmanager
+def program_that_does_not_open(folder: Path) -> Iterator[Path]:
+    """Whoever runs it waits, as for a file system that does not answer: we have a lease on it, and do not give it back."""
+    path = folder / "program"
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    with path.open() as file:
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)  # asked for it back, we do nothing
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield path
 
 
 def is_alive(pid: int) -> bool:

@@ -32,6 +32,10 @@ from holdfast.resources._stub import (
 )
 
 
+PATIENCE_SECONDS = 1.0
+"""How long stubs have to end their trees once the owner is gone. They do so at once, unless they cannot."""
+
+
 class Zygote:
     """Forks stubs, and kills what a stub that was killed left behind. Leaves when the owner is gone and all stubs are."""
 
@@ -55,7 +59,9 @@ class Zygote:
             poll.register(handle, select.POLLIN)
         serving = True
         while serving or not self.nothing_left():
-            rung = [handle for handle, _ in poll.poll()]
+            rung = [handle for handle, _ in poll.poll(None if serving else PATIENCE_SECONDS * 1000)]
+            if not rung:  # a stub was stopped by its tree, or a program's file system does not answer and so its stub cannot
+                signal_trees(_signal.SIGKILL, children(os.getpid()))
             if self.bell.fd in rung:
                 self.bell.quiet()
                 self.nothing_left()
