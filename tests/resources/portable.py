@@ -23,6 +23,8 @@ NOT_PROMISED = {
     "test_s3_5_a_stub_that_waits_goes_on_without_its_zygote": _NO_STUB,
     "test_a_command_that_may_gain_privileges_is_not_kept_by_a_stub_that_gave_up_its_own": _NO_STUB,
     "test_an_end_that_was_asked_for_too_late_does_not_hit_the_next_tree": _NO_STUB,
+    "test_a_tree_that_has_stopped_its_stub_is_ended": _NO_STUB,
+    "test_a_spawn_is_cancelled_although_the_program_does_not_open": _NO_STUB,
     "test_s3_5_killing_a_stub_by_hand_ends_its_tree_and_only_that": _NO_STUB,
     "test_what_cannot_be_killed_is_never_said_to_be_gone": _NO_STUB,
     "test_signals_that_end_a_server_do_not_end_its_keepers": _NO_STUB,

@@ -11,11 +11,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.resources.trees import CHAIN, HOSTILE, SETSID, STDERR_FLOOD, STDOUT_FLOOD, is_alive, left, plant, shell
+from tests.resources.trees import (
+    CHAIN,
+    HOSTILE,
+    SETSID,
+    STDERR_FLOOD,
+    STDOUT_FLOOD,
+    is_alive,
+    left,
+    plant,
+    program_that_does_not_open,
+    shell,
+)
 from tests.runs.support import until
 
 from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, StuckError, UsageError
-from holdfast.resources import Command, Keeper, SystemProcessTable, _idle
+from holdfast.resources import Command, Keeper, SystemProcessTable, _idle, _kept
 from holdfast.testing._audit import outlast, started_here
 
 
@@ -371,6 +382,31 @@ async def test_many_commands_at_once_are_all_run(keeper: Keeper) -> None:
 
     said = await asyncio.gather(*map(run, range(40)))
     assert said == [f"{number}\n".encode() for number in range(40)]
+
+
+async def test_a_tree_that_has_stopped_its_stub_is_ended(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_kept, "PATIENCE", 0.1)
+    process = await plant(keeper, "(setsid sleep 1000 &) ; kill -STOP $PPID; echo ready; sleep 1000")
+    pids = [use.pid for use in process.processes()]
+    await process.end(grace=0)
+    assert process.is_gone
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert process.keeper is not None
+    os.kill(process.keeper.pid, signal.SIGCONT)
+    assert left(keeper) == []
+
+
+async def test_a_spawn_is_cancelled_although_the_program_does_not_open(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_kept, "PATIENCE", 0.1)
+    with program_that_does_not_open(tmp_path) as program:
+        spawning = asyncio.create_task(keeper.spawn(Command((str(program),))))
+        await until(lambda: len(started_here()) == 3)  # zygote, stub, leader
+        spawning.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await spawning
+        assert left(keeper) == []
 
 
 async def test_s3_5_killing_all_keepers_at_once_leaves_nothing(keeper: Keeper) -> None:

@@ -228,6 +228,8 @@ class KeptProcess:
             self._tell(f"end {grace}")
             answers: set[asyncio.Future[Any]] = {self._gone, self._stuck}
             await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if not self._gone.done() and not self._stuck.done():  # stopped by its tree, or held by a file that does not open
+            await asyncio.shield(self._do_without_keeper("does not answer"))
         if not self._gone.done():
             left = self._stuck.result() if self._stuck.done() else [use.pid for use in self.processes()]
             raise StuckError(
@@ -276,16 +278,27 @@ class KeptProcess:
         if word in hear:
             hear[word](rest)
             return
+        if word != "gone":
+            self._do_without_keeper("was killed")
+            return
+        self._stop_hearing()
+        self._give_back()
+        if rest:
+            self._on_exit(rest)
+        self._on_gone()
+
+    def _stop_hearing(self) -> None:
         self._loop.remove_reader(self._channel.fileno())
         self._live.discard(self._channel)
-        if word == "gone":
-            self._give_back()
-            if rest:
-                self._on_exit(rest)
-            self._on_gone()
-        else:  # the keeper was killed: look for what it kept
+
+    def _do_without_keeper(self, why: str) -> asyncio.Task[None]:
+        """Look for what it kept. It leaves, if it can, since we hang up."""
+        if self._search is None:
+            log.warning("the keeper of %s %s; killing what it kept", self, why)
+            self._stop_hearing()
             self._channel.close()
             self._search = self._loop.create_task(self._find_the_rest())
+        return self._search
 
     def _receive(self) -> bytes:
         try:
@@ -333,7 +346,6 @@ class KeptProcess:
             self._in.abort()
 
     async def _find_the_rest(self) -> None:
-        log.warning("the keeper of %s was killed; killing what it kept", self)
         if not self._exited.done() and self.leader is not None:
             self._exited.set_result(-9)
         left = await asyncio.to_thread(kill_carriers, self._table, self.tag)
