@@ -52,6 +52,20 @@ async def forks(count: str) -> None:
     await asyncio.Event().wait()
 
 
+async def closes() -> None:
+    """Closes its keeper, with a stub that waits, while a forked child has every file; says whether the zygote has left by then."""
+    keeper = Keeper()
+    async with await keeper.spawn(shell("exit")) as tree:
+        await tree.gone()
+    child = os.fork()
+    if not child:
+        signal.pause()
+    keeper.close()
+    ended = {found.pid for found in started_here()} == {child}
+    os.kill(child, signal.SIGKILL)
+    tell(ended=ended)
+
+
 async def stopped() -> None:
     """Keeps a tree that has stopped its own stub."""
     keeper = Keeper()
@@ -205,6 +219,7 @@ async def greet(process: KeptProcess) -> None:
 if __name__ == "__main__":
     programs: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
         "abandon": abandon,
+        "closes": closes,
         "confine_for_ever": confine_for_ever,
         "confined": confine,
         "execs": execs,

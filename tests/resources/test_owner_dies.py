@@ -40,6 +40,11 @@ def test_a_forked_child_of_the_owner_does_not_keep_its_trees_alive() -> None:
             os.kill(said["child"], signal.SIGKILL)
 
 
+def test_a_forked_child_of_the_owner_does_not_keep_its_keepers_waiting() -> None:
+    with owner("closes") as process:
+        assert heard(process)["ended"]
+
+
 def test_an_owner_that_becomes_another_program_has_lost_its_trees() -> None:
     with owner("execs") as process:
         said = heard(process)

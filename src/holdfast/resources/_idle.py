@@ -7,7 +7,9 @@ import socket
 import threading
 import time
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from holdfast.context import Forks
 
 MOST = 8
 """How many wait at once, where several commands run beside each other. Each takes a megabyte."""
@@ -24,6 +26,7 @@ class Line(Struct, eq=False):
     uses: int = 1
     since: float = 0.0
     """when it began to wait, by the monotonic clock"""
+    generation: int = field(default_factory=lambda: Forks.generation)
 
     def send(self, handles: list[int]) -> bool:
         """Order another tree. False if the stub was killed meanwhile; then this is closed."""
@@ -33,6 +36,12 @@ class Line(Struct, eq=False):
             self.channel.close()
             return False
         return True
+
+    def hang_up(self) -> None:
+        """Let the stub leave, also if a forked child of ours has the channel open; such a child only closes its own."""
+        if self.generation == Forks.generation:
+            self.channel.shutdown(socket.SHUT_RDWR)
+        self.channel.close()
 
 
 class IdleStubs:
@@ -48,7 +57,7 @@ class IdleStubs:
         with self._lock:
             line = self._lines.pop() if self._lines else None
         if line is not None and time.monotonic() - line.since > LINGER_SECONDS:  # its loop was busy, or has ended
-            line.channel.close()
+            line.hang_up()
             return None
         return line
 
@@ -56,7 +65,7 @@ class IdleStubs:
         """Let a stub wait, or hang up if there are enough. On a running loop."""
         with self._lock:
             if self._is_closed or len(self._lines) >= MOST or line.uses >= USES:
-                line.channel.close()
+                line.hang_up()
                 return
             line.since = time.monotonic()
             line.uses += 1
@@ -68,13 +77,13 @@ class IdleStubs:
         with self._lock:
             if line in self._lines and line.uses == uses:
                 self._lines.remove(line)
-                line.channel.close()
+                line.hang_up()
 
     def hang_up(self) -> None:
         """Let all leave that wait."""
         with self._lock:
             while self._lines:
-                self._lines.pop().channel.close()
+                self._lines.pop().hang_up()
 
     def close(self) -> None:
         """Let no more wait, either."""

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -193,6 +194,8 @@ class _Zygote:
 
     def close(self) -> None:
         """Let it end: it does once its last tree is gone, which it sees to when we hang up."""
+        with suppress(OSError):  # it may be gone
+            self._control.shutdown(socket.SHUT_RDWR)  # a forked child of ours may have it open
         self._control.close()
         try:
             self._process.wait(CLOSE_SECONDS)
