@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +28,7 @@ from tests.resources.trees import (
 from tests.runs.support import until
 
 from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, StuckError, UsageError
-from holdfast.resources import Command, Keeper, SystemProcessTable, _idle, _kept
+from holdfast.resources import Command, Keeper, KeptProcess, SystemProcessTable, _idle, _kept
 from holdfast.testing._audit import outlast, started_here
 
 
@@ -407,6 +409,66 @@ async def test_a_spawn_is_cancelled_although_the_program_does_not_open(
         with pytest.raises(asyncio.CancelledError):
             await spawning
         assert left(keeper) == []
+
+
+async def many_that_wait(keeper: Keeper) -> list[asyncio.Task[KeptProcess]]:
+    """More commands at once than the zygote's socket holds, while the zygote is stopped."""
+    zygote = keeper._running()
+    zygote._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+    os.kill(zygote.pid, signal.SIGSTOP)
+    spawning = [asyncio.create_task(keeper.spawn(Command(("true",)))) for _ in range(20)]
+    await asyncio.sleep(0)
+    return spawning
+
+
+async def test_more_commands_at_once_than_the_zygotes_socket_holds_are_all_run(keeper: Keeper) -> None:
+    spawning = await many_that_wait(keeper)
+    assert keeper.pid is not None
+    os.kill(keeper.pid, signal.SIGCONT)
+    for process in await asyncio.wait_for(asyncio.gather(*spawning), 20):
+        assert await process.wait() == 0
+        await process.end()
+
+
+async def test_commands_that_wait_for_the_zygote_are_refused_when_its_keeper_is_closed(keeper: Keeper) -> None:
+    spawning = await many_that_wait(keeper)
+    zygote = keeper.pid
+    assert zygote is not None
+    closing = asyncio.create_task(keeper.aclose())
+    await until(lambda: keeper.pid is None)
+    os.kill(zygote, signal.SIGCONT)
+    await closing
+    outcomes = await asyncio.wait_for(asyncio.gather(*spawning, return_exceptions=True), 20)
+    for process in (outcome for outcome in outcomes if isinstance(outcome, KeptProcess)):
+        await process.end()
+    assert {type(outcome) for outcome in outcomes} == {KeptProcess, ManagerClosedError}
+
+
+async def test_a_keeper_is_closed_although_another_thread_closed_a_channel_just_now(keeper: Keeper) -> None:
+    process = await plant(keeper, SETSID)
+    channel = socket.socket()
+    keeper._live.add(channel)  # as seen by close() before the loop's thread took it away
+    channel.close()
+    await keeper.aclose()
+    await process.end()
+
+
+@pytest.mark.parametrize("spare", range(12))
+async def test_s3_3_a_lack_of_open_files_is_told_and_leaves_nothing(keeper: Keeper, spare: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + spare, hard))
+    try:
+        await (await keeper.spawn(Command(("true",)))).end()
+    except SpawnError as error:
+        assert spare < 11  # noqa: PT017
+        assert "raise the limit of open files" in str(error)  # noqa: PT017
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    keeper.close()
+    assert os.dup(0) == lowest
+    os.close(lowest)
 
 
 async def test_s3_5_killing_all_keepers_at_once_leaves_nothing(keeper: Keeper) -> None:

@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 from contextlib import suppress
+from errno import EMFILE, ENFILE
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -69,15 +70,17 @@ class Keeper:
         """
         if not command.argv:
             raise UsageError("a command needs at least the name of a program")
-        tag = tag or new_tag()
+        try:
+            return await self._spawn(command, tag or new_tag())
+        except OSError as error:
+            raise _lacking(command, error) from error
+
+    async def _spawn(self, command: Command, tag: int) -> KeptProcess:
         self._running()  # refused before there is anything to clean up
         if command.sandbox is not None:
             self._means.check_sandboxes()
         spec = await _spec(command, tag)
-        try:
-            pipes = _Pipes.make(command)
-        except OSError as error:
-            raise _without_files(command, error) from error
+        pipes = _Pipes.make(command)
         try:
             line = await self._order(command, spec, pipes)
             give_back = partial(self._idle.give, line) if self._means.has_stubs else None
@@ -105,10 +108,7 @@ class Keeper:
             os.close(handles[0])
 
     async def _order_fork(self, command: Command, handles: list[int]) -> Line:
-        try:
-            channel, theirs = self._means.channel_pair()
-        except OSError as error:
-            raise _without_files(command, error) from error
+        channel, theirs = self._means.channel_pair()
         channel.setblocking(False)
         try:
             with theirs:  # if no stub has it, closing it says so
@@ -135,8 +135,9 @@ class Keeper:
 
     def _drop(self, zygote: _Zygote) -> None:
         with self._lock:
-            if self._zygote is zygote:
-                self._zygote = None
+            if self._zygote is not zygote:  # somebody else did, or closes all
+                return
+            self._zygote = None
         zygote.close()
 
     @property
@@ -152,7 +153,8 @@ class Keeper:
         self._idle.close()
         if zygote is not None and self._generation == Forks.generation:
             for channel in list(self._live):
-                channel.shutdown(socket.SHUT_WR)  # its stub takes that for our end, and still says when it is gone
+                with suppress(OSError):  # its tree is gone just now, and another thread closed it
+                    channel.shutdown(socket.SHUT_WR)  # its stub takes that for our end, and still says when it is gone
             zygote.close()
 
     async def aclose(self) -> None:
@@ -178,7 +180,11 @@ class _Zygote:
         self._control, theirs = means.control_pair()
         self._control.setblocking(False)
         with theirs:
-            self._process = means.launch(theirs)
+            try:
+                self._process = means.launch(theirs)
+            except OSError:  # too many open files, or processes
+                self._control.close()
+                raise
         self.pid = self._process.pid
 
     async def order(self, handles: list[int]) -> bool:
@@ -236,8 +242,9 @@ class _Pipes(Struct):
         self.theirs = []
 
 
-def _without_files(command: Command, error: OSError) -> SpawnError:
-    return SpawnError(f"cannot start {command.argv[0]}: {error.strerror}; raise the limit of open files")
+def _lacking(command: Command, error: OSError) -> SpawnError:
+    advice = "raise the limit of open files" if error.errno in (EMFILE, ENFILE) else "see to the limits of this process"
+    return SpawnError(f"cannot start {command.argv[0]}: {error.strerror}; {advice}")
 
 
 def _pipe(readers: list[int], writers: list[int]) -> None:
@@ -284,10 +291,12 @@ def _encode(
 
 
 async def _writable(sock: socket.socket) -> None:
+    """Wait until a socket takes more. Many may wait for one, and it may be closed meanwhile: each has a file of its own to wait on."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
-    loop.add_writer(sock.fileno(), ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_writer(sock.fileno())
+    with sock.dup() as own:
+        loop.add_writer(own, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_writer(own)
