@@ -195,6 +195,29 @@ async def test_s3_3_a_command_that_cannot_start_says_why_and_leaves_nothing(
     assert left(keeper) == []
 
 
+@pytest.mark.parametrize("broken", ["not_executable", "a_folder", "without_interpreter", "of_no_format"])
+async def test_what_cannot_be_run_hides_no_command_in_a_later_folder_of_the_path(
+    keeper: Keeper, tmp_path: Path, broken: str
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "tool").write_text("#!/bin/sh\necho there\n")
+        (folder / "tool").chmod(0o755)
+    match broken:
+        case "not_executable":
+            (first / "tool").chmod(0o644)
+        case "a_folder":
+            (first / "tool").unlink()
+            (first / "tool").mkdir()
+        case "without_interpreter":
+            (first / "tool").write_text("#!/no/such/interpreter\n")
+        case _:
+            (first / "tool").write_text("echo there\n")
+    async with await keeper.spawn(Command(("tool",), env={"PATH": f"{first}:{second}"})) as process:
+        assert await process.readline() == b"there\n"
+
+
 async def test_a_relative_folder_is_relative_to_ours_not_the_keepers(
     keeper: Keeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -469,6 +492,34 @@ async def test_s3_3_a_lack_of_open_files_is_told_and_leaves_nothing(keeper: Keep
     keeper.close()
     assert os.dup(0) == lowest
     os.close(lowest)
+
+
+@pytest.mark.usefixtures("patience")
+@pytest.mark.parametrize("room", [3, 7, 8, 9, 10, 11, 13])
+async def test_s3_3_a_stub_without_room_for_files_says_so_or_runs_the_command_with_all_of_them(
+    keeper: Keeper, room: int
+) -> None:
+    _, stub = await said_by(keeper, Command(("echo", "there")))
+    await until(lambda: Path(f"/proc/{stub}/comm").read_text() == "holdfast-spare\n")
+    resource.prlimit(stub, resource.RLIMIT_NOFILE, (room, room))
+    try:
+        assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", stub)
+    except SpawnError as error:
+        assert "Too many open files" in str(error)  # noqa: PT017
+    assert (await said_by(keeper, Command(("echo", "again"))))[0] == b"again\n"
+
+
+async def test_a_zygote_without_room_for_files_lives_on(keeper: Keeper) -> None:
+    await said_by(keeper, Command(("echo", "there")))
+    keeper._idle.hang_up()
+    before = keeper.pid
+    assert before is not None
+    limits = resource.prlimit(before, resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with pytest.raises(SpawnError, match="its keeper was killed"):
+        await keeper.spawn(Command(("true",)))
+    resource.prlimit(before, resource.RLIMIT_NOFILE, limits)
+    assert (await said_by(keeper, Command(("echo", "again"))))[0] == b"again\n"
+    assert keeper.pid == before
 
 
 async def test_s3_5_killing_all_keepers_at_once_leaves_nothing(keeper: Keeper) -> None:

@@ -124,15 +124,7 @@ def start_leader(spec: dict, stdio: list[int], stage: list[str], leash: Leash) -
     options = hold_options(spec["options"])
     try:
         argv = [spec["argv"][0], *([b"--args", b"%d" % options] if options else []), *spec["argv"][1:]]
-        pid = os.posix_spawn(
-            find_program(argv[0], spec["env"]),
-            argv,
-            spec["env"],
-            file_actions=[(os.POSIX_SPAWN_DUP2, handle, target) for target, handle in enumerate(stdio)],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=[*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ],
-        )
+        pid = run_program(argv, spec["env"], stdio)
         leash.tie(pid)
     finally:
         if options:
@@ -151,18 +143,32 @@ def hold_options(options: bytes) -> int:
     return handle
 
 
-def find_program(name: bytes, env: dict[bytes, bytes]) -> bytes:
-    """Where a command is, as its own PATH says. Raises OSError."""
+def run_program(argv: list[bytes], env: dict[bytes, bytes], stdio: list[int]) -> int:
+    """Run the first that can be run of those that its own PATH leads to, as os.execvpe() does. Raises OSError if none can."""
+    problem = OSError(2, "no such command")
+    for path in find_programs(argv[0], env):
+        try:
+            return os.posix_spawn(
+                path,
+                argv,
+                env,
+                file_actions=[(os.POSIX_SPAWN_DUP2, handle, target) for target, handle in enumerate(stdio)],
+                setsid=True,
+                setsigmask=[],
+                setsigdef=[*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ],
+            )
+        except OSError as error:
+            problem = error if problem.errno == 2 else problem  # what is there says more than what is not
+    raise problem
+
+
+def find_programs(name: bytes, env: dict[bytes, bytes]) -> list[bytes]:
+    """Where there is one of that name. To look first is quicker than to try each folder."""
     if b"/" in name:
-        return name
-    number = 2
-    for folder in env.get(b"PATH", os.defpath.encode()).split(b":"):
-        path = folder + b"/" + name if folder else name
-        if os.access(path, os.X_OK) and not os.path.isdir(path):
-            return path
-        if os.access(path, os.F_OK):
-            number = 13
-    raise OSError(number, "no such command")
+        return [name]
+    folders = env.get(b"PATH", os.defpath.encode()).split(b":")
+    paths = [folder + b"/" + name if folder else name for folder in folders]
+    return [path for path in paths if os.access(path, os.F_OK)]
 
 
 # -- the stub ----------------------------------------------------------------------------------------------------------
@@ -218,8 +224,11 @@ class Stub:
                 message, handles = receive(self.channel, FDS)
             except OSError:
                 return []
-            if handles or not message:  # not "end": that came too late
-                return handles
+            if message.startswith(b"end"):  # that came too late
+                continue
+            if message and not handles:
+                raise OSError(24, "too many open files")
+            return handles
         return []
 
     def start(self, spec: dict, stdio: list[int], stage: list[str]) -> int:  # type: ignore[type-arg]
@@ -351,10 +360,14 @@ def open_socket(handle: int) -> _socket.socket:
 
 
 def receive(sock: _socket.socket, most: int) -> tuple[bytes, list[int]]:
-    """A message and the files that came with it."""
-    message, extra, _, _ = sock.recvmsg(16, _socket.CMSG_SPACE(4 * most), _socket.MSG_CMSG_CLOEXEC)
+    """A message and the files that came with it; none of them if there is no room for all."""
+    message, extra, flags, _ = sock.recvmsg(16, _socket.CMSG_SPACE(4 * most), _socket.MSG_CMSG_CLOEXEC)
     data = b"".join(part for _, _, part in extra)
-    return message, [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
+    handles = [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
+    if flags & _socket.MSG_CTRUNC:
+        while handles:
+            os.close(handles.pop())
+    return message, handles
 
 
 def read_spec(handle: int) -> dict[str, object]:

@@ -81,6 +81,8 @@ class Zygote:
             return False
         if not message:
             return False
+        if not handles:  # no room for them; that the channel is closed says so
+            return True
         channel = open_socket(handles[0])
         try:
             pid = os.fork()
