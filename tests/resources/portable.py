@@ -29,6 +29,7 @@ NOT_PROMISED = {
     "test_a_zygote_without_room_for_files_lives_on": _NO_STUB,
     "test_more_commands_at_once_than_the_zygotes_socket_holds_are_all_run": _NO_STUB,
     "test_commands_that_wait_for_the_zygote_are_refused_when_its_keeper_is_closed": _NO_STUB,
+    "test_a_stub_keeps_nothing_of_the_commands_that_it_could_not_run": _NO_STUB,
     "test_s3_5_killing_a_stub_by_hand_ends_its_tree_and_only_that": _NO_STUB,
     "test_what_cannot_be_killed_is_never_said_to_be_gone": _NO_STUB,
     "test_signals_that_end_a_server_do_not_end_its_keepers": _NO_STUB,

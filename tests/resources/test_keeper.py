@@ -400,6 +400,17 @@ async def test_a_command_that_cannot_run_leaves_its_stub_fit_for_the_next(keeper
     assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", first)
 
 
+@pytest.mark.usefixtures("patience")
+async def test_a_stub_keeps_nothing_of_the_commands_that_it_could_not_run(keeper: Keeper) -> None:
+    _, stub = await said_by(keeper, Command(("echo", "there")))
+    for _ in range(20):
+        with pytest.raises(SpawnError, match="Argument list too long"):
+            await keeper.spawn(Command(("true", "x" * 2_000_000)))
+    assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", stub)
+    pages = int(Path(f"/proc/{stub}/statm").read_text().split()[1])
+    assert pages * os.sysconf("SC_PAGE_SIZE") < 40_000_000
+
+
 async def test_many_commands_at_once_are_all_run(keeper: Keeper) -> None:
     async def run(number: int) -> bytes:
         async with await keeper.spawn(Command(("echo", str(number)))) as process:

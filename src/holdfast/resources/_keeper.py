@@ -244,7 +244,7 @@ class _Pipes(Struct):
 
 def _lacking(command: Command, error: OSError) -> SpawnError:
     advice = "raise the limit of open files" if error.errno in (EMFILE, ENFILE) else "see to the limits of this process"
-    return SpawnError(f"cannot start {command.argv[0]}: {error.strerror}; {advice}")
+    return SpawnError(f"cannot start {command.argv[0]}: {error}; {advice}")
 
 
 def _pipe(readers: list[int], writers: list[int]) -> None:

@@ -145,7 +145,7 @@ def hold_options(options: bytes) -> int:
 
 def run_program(argv: list[bytes], env: dict[bytes, bytes], stdio: list[int]) -> int:
     """Run the first that can be run of those that its own PATH leads to, as os.execvpe() does. Raises OSError if none can."""
-    problem = OSError(2, "no such command")
+    number = 2
     for path in find_programs(argv[0], env):
         try:
             return os.posix_spawn(
@@ -158,8 +158,8 @@ def run_program(argv: list[bytes], env: dict[bytes, bytes], stdio: list[int]) ->
                 setsigdef=[*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ],
             )
         except OSError as error:
-            problem = error if problem.errno == 2 else problem  # what is there says more than what is not
-    raise problem
+            number = error.errno if number == 2 else number  # what is there says more than what is not
+    raise OSError(number, "cannot be run")
 
 
 def find_programs(name: bytes, env: dict[bytes, bytes]) -> list[bytes]:
