@@ -18,7 +18,16 @@ from tests.resources.trees import HEAVY_CHAIN, HOSTILE, left, plant, shell
 from tests.runs.support import until
 
 from holdfast import Run, Runtime
-from holdfast.resources import Command, DirectoryManager, DirectorySpec, Keeper, KeptProcess, Limits, ProcessManager, ProcessSpec
+from holdfast.resources import (
+    Command,
+    DirectoryManager,
+    DirectorySpec,
+    Keeper,
+    KeptProcess,
+    Limits,
+    ProcessManager,
+    ProcessSpec,
+)
 from holdfast.runs import End, RunStatus
 from holdfast.stores import MemoryLedger, SqliteLedger
 from holdfast.testing._audit import started_here

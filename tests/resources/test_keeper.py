@@ -400,6 +400,10 @@ async def test_a_command_that_cannot_run_leaves_its_stub_fit_for_the_next(keeper
     assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", first)
 
 
+def memory_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 @pytest.mark.usefixtures("patience")
 async def test_a_stub_keeps_nothing_of_the_commands_that_it_could_not_run(keeper: Keeper) -> None:
     _, stub = await said_by(keeper, Command(("echo", "there")))
@@ -407,8 +411,7 @@ async def test_a_stub_keeps_nothing_of_the_commands_that_it_could_not_run(keeper
         with pytest.raises(SpawnError, match="Argument list too long"):
             await keeper.spawn(Command(("true", "x" * 2_000_000)))
     assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", stub)
-    pages = int(Path(f"/proc/{stub}/statm").read_text().split()[1])
-    assert pages * os.sysconf("SC_PAGE_SIZE") < 40_000_000
+    assert memory_of(stub) < 40_000_000
 
 
 async def test_many_commands_at_once_are_all_run(keeper: Keeper) -> None:
@@ -496,7 +499,7 @@ async def test_s3_3_a_lack_of_open_files_is_told_and_leaves_nothing(keeper: Keep
     try:
         await (await keeper.spawn(Command(("true",)))).end()
     except SpawnError as error:
-        assert spare < 11  # noqa: PT017
+        assert spare < 11
         assert "raise the limit of open files" in str(error)  # noqa: PT017
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -81,7 +81,7 @@ def find_groups(tag: int) -> list[str]:
 
 def enter(where: list[str], tag: int) -> str:
     """Put this process into a group of that tag, in the first place that has it: which one. Raises OSError if none has."""
-    number, why = 1, "no control group is writable here"
+    why = "no control group is writable here"
     for place in where:
         group = f"{place}/{group_name(tag)}"
         try:
@@ -89,9 +89,9 @@ def enter(where: list[str], tag: int) -> str:
             write(f"{group}/cgroup.procs", b"0")
             return place
         except OSError as error:
-            number, why = error.errno, error.strerror
+            why = str(error)
             remove(group)
-    raise OSError(number, why)  # not the one that was caught: held here it would hold this frame, and nothing collects garbage in a stub
+    raise OSError(why)  # the one that was caught would hold this frame, if kept until now: a stub collects no garbage
 
 
 def leave(place: str) -> None:

@@ -291,7 +291,7 @@ def _encode(
 
 
 async def _writable(sock: socket.socket) -> None:
-    """Wait until a socket takes more. Many may wait for one, and it may be closed meanwhile: each has a file of its own to wait on."""
+    """Wait until a socket takes more. Many may wait for one, and it may be closed meanwhile: each waits on a file of its own."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     with sock.dup() as own:

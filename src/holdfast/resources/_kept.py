@@ -227,14 +227,12 @@ class KeptProcess:
                 self._in.abort()
             self._tell(f"end {grace}")
             answers: set[asyncio.Future[Any]] = {self._gone, self._stuck}
-            await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-        if not self._gone.done() and not self._stuck.done():  # stopped by its tree, or held by a file that does not open
-            await asyncio.shield(self._do_without_keeper("does not answer"))
+            done, _ = await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            if not done:  # stopped by its tree, or held by a file that does not open
+                await asyncio.shield(self._do_without_keeper("does not answer"))
         if not self._gone.done():
-            left = self._stuck.result() if self._stuck.done() else [use.pid for use in self.processes()]
-            raise StuckError(
-                f"{self.command.argv[0]} could not be ended: {_list(left)} left; end them by hand, as the user they belong to"
-            )
+            left = _list(self._stuck.result())
+            raise StuckError(f"{self.command.argv[0]} could not be ended: {left} left; end them by hand, as their user")
         for pipe in self._outs:
             pipe.close()
 

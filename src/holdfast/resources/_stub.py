@@ -158,7 +158,7 @@ def run_program(argv: list[bytes], env: dict[bytes, bytes], stdio: list[int]) ->
                 setsigdef=[*IGNORED, _signal.SIGCHLD, _signal.SIGPIPE, _signal.SIGXFSZ],
             )
         except OSError as error:
-            number = error.errno if number == 2 else number  # what is there says more than what is not
+            number = (error.errno or 22) if number == 2 else number  # what is there says more than what is not
     raise OSError(number, "cannot be run")
 
 

@@ -31,7 +31,6 @@ from holdfast.resources._stub import (
     tell,
 )
 
-
 PATIENCE_SECONDS = 1.0
 """How long stubs have to end their trees once the owner is gone. They do so at once, unless they cannot."""
 
@@ -60,7 +59,7 @@ class Zygote:
         serving = True
         while serving or not self.nothing_left():
             rung = [handle for handle, _ in poll.poll(None if serving else PATIENCE_SECONDS * 1000)]
-            if not rung:  # a stub was stopped by its tree, or a program's file system does not answer and so its stub cannot
+            if not rung:  # a stub was stopped by its tree, or waits for a program's file to open
                 signal_trees(_signal.SIGKILL, children(os.getpid()))
             if self.bell.fd in rung:
                 self.bell.quiet()
