@@ -75,6 +75,17 @@ async def closes() -> None:
     tell(ended=ended)
 
 
+async def closer() -> None:
+    """Keeps a program that has closed every file it does not need, as daemons do."""
+    keeper = Keeper()
+    script = "import os, signal; os.closerange(3, 1000); print('ready', flush=True); signal.pause()"
+    tree = await keeper.spawn(Command((sys.executable, "-I", "-S", "-c", script)))
+    await tree.readline()
+    assert tree.keeper is not None
+    tell(keepers=[keeper.pid, tree.keeper.pid], leaders=[tree.pid])
+    await asyncio.Event().wait()
+
+
 async def stopped() -> None:
     """Keeps a tree that has stopped its own stub."""
     keeper = Keeper()
@@ -228,6 +239,7 @@ async def greet(process: KeptProcess) -> None:
 if __name__ == "__main__":
     programs: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
         "abandon": abandon,
+        "closer": closer,
         "closes": closes,
         "confine_for_ever": confine_for_ever,
         "confined": confine,

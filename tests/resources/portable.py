@@ -13,7 +13,6 @@ _NO_GROUP = "control groups are a thing of Linux"
 
 NOT_PROMISED = {
     "test_what_a_stub_said_is_heard_although_it_was_killed_without_reading_our_last_word": _NO_STUB,
-    "test_a_child_gets_no_file_of_ours_but_its_three_and_its_leash": _NO_STUB,
     "test_commands_that_follow_each_other_are_kept_by_the_same_stub": _NO_STUB,
     "test_a_stub_leaves_when_no_more_commands_come": _NO_STUB,
     "test_a_stub_leaves_by_itself_when_its_owner_does_not_say_so": _NO_STUB,
@@ -38,6 +37,7 @@ NOT_PROMISED = {
     "test_when_all_keepers_are_killed_at_once_at_least_the_first_process_of_each_tree_dies": _NO_STUB,
     "test_a_tree_that_has_stopped_its_stub_dies_with_its_owner": _NO_STUB,
     "test_an_owner_killed_while_a_program_does_not_open_leaves_nothing": _NO_STUB,
+    "test_a_program_that_closes_all_files_dies_with_its_keepers_too": _NO_STUB,
     "test_s3_6_orphans_of_an_owner_killed_with_all_its_keepers_are_found_by_their_tag": _NO_STUB,
     "test_s3_6_an_owner_whose_pid_was_given_to_a_stranger_is_dead": _NO_INODE,
     "test_two_identities_are_one_process_only_if_all_that_is_known_is_the_same": _NO_INODE,

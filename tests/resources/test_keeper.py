@@ -274,12 +274,9 @@ async def test_no_signal_that_the_keeper_ignores_is_ignored_by_what_it_starts(ke
         assert await process.read() == b"['SIGPIPE', 'SIGXFSZ']\n"  # Python's own doing
 
 
-async def test_a_child_gets_no_file_of_ours_but_its_three_and_its_leash(keeper: Keeper) -> None:
-    async with await keeper.spawn(shell("ls -l /proc/self/fd | tail -n +2")) as process:
-        files = [line.split() for line in (await process.read()).decode().splitlines()]
-    numbers = {int(words[-3]): words[-1].partition(":")[0] for words in files}
-    assert len(numbers) == 5  # the three, the folder being listed, and one out of the way of scripts
-    assert [kind for number, kind in numbers.items() if number >= 100] == ["pipe"]
+async def test_a_child_gets_no_file_of_ours_but_its_three(keeper: Keeper) -> None:
+    async with await keeper.spawn(shell("ls /proc/self/fd")) as process:
+        assert (await process.read()).split() == [b"0", b"1", b"2", b"3"]  # the last is the folder being listed
 
 
 async def test_s3_5_killing_a_stub_by_hand_ends_its_tree_and_only_that(keeper: Keeper) -> None:

@@ -111,6 +111,15 @@ def test_when_all_keepers_are_killed_at_once_at_least_the_first_process_of_each_
         assert wait_for_the_end({found for found in started_here() if found.pid == process.pid}, 10) == []
 
 
+def test_a_program_that_closes_all_files_dies_with_its_keepers_too() -> None:
+    with owner("closer") as process:
+        said = heard(process)
+        process.send_signal(signal.SIGSTOP)
+        for keeper in said["keepers"]:
+            os.kill(keeper, signal.SIGKILL)
+        assert all_end(said["leaders"], 10)
+
+
 def test_s3_6_the_death_of_one_owner_leaves_another_ones_trees_alone() -> None:
     with owner("hold", "3") as dying, owner("hold", "3") as living:
         gone, stays = heard(dying)["pids"], heard(living)["pids"]

@@ -150,7 +150,7 @@ async def test_it_has_no_rights_and_gets_none_nor_any_setting_of_the_kernel_alth
     lines = (await outcome(keeper, confined(script)))[1].splitlines()
     assert [line.split()[1].strip("0") for line in lines[:3]] == ["", "", "1"]
     assert not [line for line in lines if line.startswith("opened")]
-    assert lines[-1] == "5"  # three, its leash, and the folder itself
+    assert lines[-1] == "4"  # three, and the folder itself
 
 
 async def test_nothing_of_our_environment_leaks(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,6 @@ PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
-LEASH_FD = 100
-"""The lowest number of the leash: scripts use those up to 9, and shells keep some above."""
 REST_SECONDS = 5.0
 """How long a stub waits for another order. Its owner sends none long before that is over: what is sent is read."""
 ROUND_SECONDS = 0.02
@@ -88,29 +86,26 @@ class Bell:
 class Leash:
     """What the first process of a tree is tied to us with: when we are gone, however that comes about, the kernel kills it.
 
-    A pipe. The command has the end that can be read, with a number so high that it is not in its way; the other end is ours alone.
-    That one closed is an event which the kernel reports to the command by the signal that was asked for. `prctl` could do it
-    without a file, but only in the child itself, and a child that runs code of ours first takes a millisecond longer to start.
+    A pipe, of which the command gets neither end. That nobody writes to it any more is an event which the kernel reports to the
+    command by the signal that was asked for, as long as somebody has it open for reading. When we die our files are closed in the
+    order of their numbers, or in the opposite one: there is a reader on either side of the writer. `prctl` could do it without
+    files, but only in the child itself, and a child that runs code of ours first takes a millisecond longer to start.
     """
 
     def __init__(self) -> None:
-        theirs, self._end = os.pipe()
-        lowest = min(LEASH_FD, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1)
-        self.handle = fcntl.fcntl(theirs, fcntl.F_DUPFD, lowest)  # goes through exec
-        os.close(theirs)
+        low, self._writer = os.pipe()
+        self._readers = [low, os.open(f"/proc/self/fd/{low}", os.O_RDONLY)]
 
     def tie(self, pid: int) -> None:
-        fcntl.fcntl(self.handle, fcntl.F_SETSIG, _signal.SIGKILL)
-        fcntl.fcntl(self.handle, fcntl.F_SETOWN, pid)
-        fcntl.fcntl(self.handle, fcntl.F_SETFL, os.O_ASYNC)
-
-    def drop(self) -> None:
-        """Only the tree has its end now."""
-        os.close(self.handle)
+        for reader in self._readers:
+            fcntl.fcntl(reader, fcntl.F_SETSIG, _signal.SIGKILL)
+            fcntl.fcntl(reader, fcntl.F_SETOWN, pid)
+            fcntl.fcntl(reader, fcntl.F_SETFL, os.O_ASYNC)
 
     def cut(self) -> None:
         """The tree is gone."""
-        os.close(self._end)
+        for handle in (*self._readers, self._writer):
+            os.close(handle)
 
 
 def start_leader(spec: dict, stdio: list[int], stage: list[str], leash: Leash) -> int:  # type: ignore[type-arg]
@@ -210,7 +205,6 @@ class Stub:
             self.tell("started", *identity(self.leader), *self.me)
         except (OSError, ValueError) as error:
             self.tell("failed", getattr(error, "errno", 0) or 22, stage[0])
-        self.leash.drop()
         for handle in stdio:
             os.close(handle)
         self.wrapper = self.leader if spec["options"] else 0
