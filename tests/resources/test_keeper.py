@@ -496,7 +496,6 @@ async def test_s3_3_a_lack_of_open_files_is_told_and_leaves_nothing(keeper: Keep
     try:
         await (await keeper.spawn(Command(("true",)))).end()
     except SpawnError as error:
-        assert spare < 11
         assert "raise the limit of open files" in str(error)  # noqa: PT017
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
