@@ -49,7 +49,7 @@ class Job(Struct, frozen=True):
     uses: tuple[str, ...] = ()
     """what it takes one place of each while it runs: `flow:NAME`, `executor:NAME`, `agent:NAME`; caps go by these"""
     needs: tuple[str, ...] = ()
-    """jobs that must complete before it may run"""
+    """jobs that must complete before it may run for the first time; what becomes of them later does not concern it"""
     version: int = 0
     """raised by every change of status: a fence for whoever acts on what it has read"""
     reason: str = ""
@@ -175,9 +175,9 @@ class JobStore(Protocol):
     async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
         """Make each move whose job is still in its source at its version, and return the job after it; None for the others.
 
-        To the queue goes no job that needs one that failed or was cancelled: None for it too. A running job that would wait or
-        pause, but of which something was asked that is not settled, goes to the queue instead: nothing asked is forgotten.
-        But for requests that the move leaves `unheard`.
+        To the queue goes no job that has not begun and needs one that failed or was cancelled: None for it too. A running job
+        that would wait or pause, but of which something was asked that is not settled, goes to the queue instead: nothing asked is
+        forgotten. But for requests that the move leaves `unheard`.
 
         The only writer of a status besides `claim`, `wake`, `lose` and the jobs that follow an end: when a job completes, those
         that need it need one job less; when it fails or is cancelled, those that need it and have not run fail with it, and so

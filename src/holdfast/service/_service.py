@@ -160,7 +160,7 @@ class JobService:
         """Raise if trying again cannot help."""
         if any(request.id == request_id for request in await self.jobs.requests(job_id=job.id)):
             raise UsageError(f"job {job.id} was answered differently before; the first answer counts")
-        if target is JobStatus.QUEUED:
+        if target is JobStatus.QUEUED and job.runs == 0:
             for need in job.needs:
                 found = await self.jobs.job(need)
                 if found is not None and found.status in (JobStatus.FAILED, JobStatus.CANCELLED):

@@ -11,7 +11,7 @@ from holdfast.ports import Caps, Job, JobMove, JobQuery, JobStatus, check_job_tr
 
 NEW = (JobStatus.AWAITING_APPROVAL, JobStatus.QUEUED)
 FOLLOWING = (JobStatus.AWAITING_APPROVAL, JobStatus.QUEUED, JobStatus.PAUSED)
-"""Jobs that have not run, or not to their end, and fail with a job that they need."""
+"""Where a job that has not begun fails with one that it needs."""
 CLAIMED = "claimed"
 WOKEN = "its time has come"
 ASKED = "something was asked of it meanwhile"

@@ -148,15 +148,15 @@ class MemoryJobs(Closing):
             return
         reason = rules.following(move.job_id, move.target)
         for job in [*self._jobs.values()]:
-            if move.job_id in job.needs and job.status in rules.FOLLOWING:
+            if move.job_id in job.needs and not job.runs and job.status in rules.FOLLOWING:
                 self._move(JobMove(job.id, job.status, JobStatus.FAILED, job.version, move.now_us, reason, move.by))
 
     def _has_lost_need(self, job: Job) -> bool:
         lost = (JobStatus.FAILED, JobStatus.CANCELLED)
-        return any(self._jobs[need].status in lost for need in job.needs)
+        return not job.runs and any(self._jobs[need].status in lost for need in job.needs)
 
     def _is_ready(self, job: Job) -> bool:
-        met = all(self._jobs[need].status is JobStatus.COMPLETED for need in job.needs)
+        met = job.runs > 0 or all(self._jobs[need].status is JobStatus.COMPLETED for need in job.needs)
         return job.status is JobStatus.QUEUED and met
 
     async def claim(self, worker_id: str, caps: Caps, *, now_us: int, limit: int = 1) -> list[Job]:
