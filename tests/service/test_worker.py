@@ -12,7 +12,7 @@ from tests.service.conftest import Working, in_status, settled, submit
 from tests.service.small_runner import COMPLETE, QUESTION, VALUE, SmallRunner, definition, gate
 
 from holdfast.errors import IllegalTransitionError, RunBusyError, StoreUnavailableError, UsageError
-from holdfast.ports import Caps, Job, JobControl, JobMove, JobOutcome, JobStatus, JobStore, WorkerInfo
+from holdfast.ports import Caps, Job, JobControl, JobMove, JobOutcome, JobRequest, JobStatus, JobStore, WorkerInfo
 from holdfast.resources import SystemProcessTable
 from holdfast.service import JobService, LogFolder, Submission, Worker, WorkerOptions, give_answer
 from holdfast.stores import MemoryJobs, SqliteJobs
@@ -396,6 +396,14 @@ class Away(MemoryJobs):
         self._break("wake")
         return await super().wake(now_us=now_us)
 
+    async def requests(self, *, worker_id: str = "", job_id: str = "") -> list[JobRequest]:
+        self._break("requests")
+        return await super().requests(worker_id=worker_id, job_id=job_id)
+
+    async def claim_job(self, job_id: str, worker_id: str, caps: Caps, *, now_us: int) -> Job | None:
+        self._break(f"claim {job_id}")
+        return await super().claim_job(job_id, worker_id, caps, now_us=now_us)
+
     async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
         self._break("advance")
         return await super().advance(moves)
@@ -421,6 +429,24 @@ async def test_a_worker_waits_for_a_store_that_is_away_and_loses_no_outcome(
     assert jobs.refused == ["wake", "advance"]
     assert (await service.get(job.id)).status is S.COMPLETED
     assert caplog.text.count("the disk is full") == 2
+
+
+@pytest.mark.parametrize("is_guest", [False, True])
+async def test_jobs_that_were_claimed_when_the_store_went_away_are_run_when_it_is_back(
+    runner: SmallRunner, monkeypatch: pytest.MonkeyPatch, is_guest: bool
+) -> None:
+    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.01)
+    jobs = Away()
+    service = JobService(jobs)
+    first, second = await submit(service, COMPLETE), await submit(service, COMPLETE)
+    jobs.broken = {f"claim {second.id}", "requests"} if is_guest else {"requests"}
+    only = [first.id, second.id] if is_guest else None
+    worker = Worker(jobs, runner, SystemProcessTable(), options=WorkerOptions(only=only, places=1))
+    serving = asyncio.create_task(worker.serve())
+    assert [job.status for job in await settled(service, first, second)] == [S.COMPLETED, S.COMPLETED]
+    assert jobs.broken == set()
+    worker.stop()
+    await serving
 
 
 async def test_a_worker_that_nobody_waits_for_leaves_a_store_that_stays_away(
