@@ -12,7 +12,8 @@ from tests.jobs.support import Bench, Control, flow, given, job_of, out, python,
 
 from holdfast.events import BaseEvent
 from holdfast.events.families.job import JobWaitingEvent
-from holdfast.flowfiles import External
+from holdfast.events.families.step import StepCompletedEvent
+from holdfast.flowfiles import External, SubFlow
 from holdfast.ports import Ask, JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -77,11 +78,59 @@ async def test_what_comes_while_the_job_is_put_down_stays_for_whoever_takes_it_u
 async def test_a_job_that_lacks_a_secret_hears_nothing_but_that_it_is_cancelled(bench: Bench) -> None:
     made = flow(step("a", python("echo"), given("key", "$job.key")), inputs=(variable("key", sensitive=True),))
     job, control = job_of(made), Control()
-    control.ask("resume")
+    asked = control.ask("resume")
     outcome = await bench.engine.run(job, control)
-    assert (outcome.status, outcome.is_unheard, control.settled) == (JobStatus.WAITING, True, [])
+    assert (outcome.status, outcome.unheard, control.settled) == (JobStatus.WAITING, (asked.id,), [])
     control.ask("resume")
     control.ask("cancel", reason="enough")
     outcome = await bench.engine.run(job, control)
     assert (outcome.status, outcome.reason) == (JobStatus.CANCELLED, "enough")
     assert await bench.statuses(job) == {"a": "pending"}
+
+
+async def test_an_answer_to_a_job_that_is_paused_in_the_same_moment_is_kept_until_it_goes_on(bench: Bench) -> None:
+    work.gates["busy"] = gate = work.Gate()
+    executor, outputs = ASKS
+    made = flow(
+        step("ask", executor, outputs=outputs),
+        step("busy", python("through"), given("gate", "$job.gate")),
+        step("use", python("echo"), given("got", "ask.n")),
+    )
+    job, control = job_of(made, {"gate": "busy"}), Control()
+    running = bench.start(job, control)
+    await gate.reached()
+    (ask,) = await control.until_shown()
+    control.ask("pause")
+    answer = control.ask("answer", ask=ask.id, values={"n": 5})
+    await control.until_taken()
+    gate.open()
+    outcome = await running
+    assert (outcome.status, outcome.asks, outcome.unheard) == (JobStatus.PAUSED, (), (answer.id,))
+    assert answer.id not in control.settled
+    later = Control()
+    later.queue.put_nowait(answer)
+    later.ask("resume")
+    outcome = await bench.engine.run(job, later)
+    assert (outcome.status, outcome.outputs) == (JobStatus.COMPLETED, b'{"n":1,"got":5}')
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+async def test_an_answer_is_settled_when_what_became_of_it_is_safe_and_not_before(
+    bench: Bench, is_inside: bool
+) -> None:
+    executor, outputs = ASKS
+    asks = flow(step("ask", executor, outputs=outputs), name="asks")
+    made = flow(step("s", SubFlow(flow=asks))) if is_inside else asks
+    job, control = job_of(made), Control()
+    outcome = await bench.engine.run(job, control)
+    seen: list[bool] = []
+    control = Control()
+    answer = control.ask("answer", ask=outcome.asks[0].id, values={"n": 5})
+
+    def look(source: Any, event: StepCompletedEvent) -> None:
+        if event.step == "ask":
+            seen.append(answer.id in control.settled)
+
+    with told(bench, StepCompletedEvent, look):
+        assert (await bench.engine.run(job, control)).status is JobStatus.COMPLETED
+    assert (seen, control.settled) == ([False], [answer.id])

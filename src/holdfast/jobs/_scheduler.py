@@ -54,6 +54,7 @@ from holdfast.graph import (
     wake,
 )
 from holdfast.jobs._binding import MISSING, find
+from holdfast.jobs._calls import ask_id
 from holdfast.jobs._categories import category_of
 from holdfast.jobs._exits import Attempt, Trouble, derive, judge_completed, judge_failed
 from holdfast.jobs._masking import masked
@@ -275,7 +276,8 @@ class JobScheduler(Scheduler):
         return True
 
     async def commit(self) -> None:
-        acted = list(self.acted)
+        answers = self.shared.answers  # until a step has taken it, and that is safe, an answer is not acted on
+        acted = [request for request in self.acted if request.kind != "answer" or request.ask not in answers]
         await super().commit()
         for request in acted:
             self.acted.remove(request)
@@ -315,6 +317,7 @@ class JobScheduler(Scheduler):
             self.waits[execution.key] = wait
             since = execution.since_us or wait.since_us or self._now_us()
             return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
+        self.shared.answers.pop(ask_id(self.run.id, execution.key), None)
         if isinstance(fact, Cancelled):
             self.waits.pop(execution.key, None)
         if isinstance(fact, Completed):

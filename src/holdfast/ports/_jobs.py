@@ -88,7 +88,7 @@ class JobMove(Struct, frozen=True):
     """None to leave them; an end leaves none"""
     wake_us: int | None = None
     unheard: tuple[str, ...] = ()
-    """of a job that could not even begin: the requests that stay for its next runner, and do not bring it to the queue"""
+    """the requests that stay for its next runner, and do not bring it to the queue"""
 
 
 class JobChange(Struct, frozen=True):
@@ -328,8 +328,8 @@ class JobOutcome(Struct, frozen=True):
     """of a waiting or paused job"""
     wake_us: int | None = None
     """when a waiting job can go on without anything from outside: its next poll, an ask that expires"""
-    is_unheard: bool = False
-    """it could not even begin, and has heard nothing of what was asked of it: that waits with it, and does not wake it"""
+    unheard: tuple[str, ...] = ()
+    """the requests that it can act on only when it goes on, by id: they wait with it, and do not wake it"""
 
 
 class JobControl(Protocol):

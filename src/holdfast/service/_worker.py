@@ -284,7 +284,7 @@ class Worker:
         try:
             outcome = await self._run(job, control)
             control.close()
-            await self._put_down(job, outcome, tuple(control.taken) if outcome.is_unheard else ())
+            await self._put_down(job, outcome)
         finally:
             control.close()
             self._controls.pop(job.id, None)
@@ -296,18 +296,19 @@ class Worker:
             return await self._runner.run(job, control)
         except RunBusyError as error:
             wake_us = self._now_us() + int(AWAY_SECONDS * 1_000_000)
-            return JobOutcome(JobStatus.WAITING, str(error), asks=job.asks, wake_us=wake_us, is_unheard=True)
+            taken = tuple(control.taken)
+            return JobOutcome(JobStatus.WAITING, str(error), asks=job.asks, wake_us=wake_us, unheard=taken)
         except Exception as error:  # whatever it is, it fails this job and no other
             logger.info("job %s cannot go on", job.id, exc_info=True)
             return JobOutcome(JobStatus.FAILED, f"cannot go on: {str(error) or type(error).__name__}")
 
-    async def _put_down(self, job: Job, outcome: JobOutcome, unheard: tuple[str, ...]) -> None:
+    async def _put_down(self, job: Job, outcome: JobOutcome) -> None:
         """Write down how a job stands. A store that is away is waited for: until then the job is this worker's."""
         asks = outcome.asks if outcome.status in (JobStatus.WAITING, JobStatus.PAUSED) else None
         while True:
             move = JobMove(
                 job.id, JobStatus.RUNNING, outcome.status, job.version, self._now_us(), outcome.reason, self.id,
-                outcome.outputs, asks, outcome.wake_us, unheard,
+                outcome.outputs, asks, outcome.wake_us, outcome.unheard,
             )  # fmt: skip
             try:
                 (after,) = await self._jobs.advance([move])
