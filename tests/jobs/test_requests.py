@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from tests.jobs import work
-from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, step, variable
+from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, rule, step, variable
 
 from holdfast.events import BaseEvent
 from holdfast.events.families.job import JobWaitingEvent
 from holdfast.events.families.step import StepCompletedEvent
-from holdfast.flowfiles import External, SubFlow
-from holdfast.ports import Ask, JobStatus
+from holdfast.flowfiles import External, ForEach, JobSource, SubFlow
+from holdfast.ports import Ask, JobRequest, JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -134,3 +135,71 @@ async def test_an_answer_is_settled_when_what_became_of_it_is_safe_and_not_befor
     with told(bench, StepCompletedEvent, look):
         assert (await bench.engine.run(job, control)).status is JobStatus.COMPLETED
     assert (seen, control.settled) == ([False], [answer.id])
+
+
+async def test_resuming_a_job_goes_on_with_an_item_that_a_rule_holds_while_others_are_at_work(bench: Bench) -> None:
+    work.gates["busy"] = gate = work.Gate()
+    inner = flow(
+        step(
+            "look",
+            python("echo"),
+            given("item", "$job.item"),
+            exits=(rule("escalate", "outputs.item == 'held'"), rule("advance")),
+        ),
+        step("busy", python("through"), given("gate", "look.item"), when="gate == 'busy'"),
+        step("last", python("echo"), given("item", "look.item"), after=("look",)),
+        name="each",
+    )
+    made = flow(step("each", ForEach(source=JobSource("items"), flow=inner)))
+    job, control = job_of(made, {"items": ["busy", "held"]}), Control()
+    running = bench.start(job, control)
+    await gate.reached()
+    while (await bench.statuses(job)).get("each/1/look") != "completed":
+        await control.turn()
+    control.ask("resume")
+    while (await bench.statuses(job)).get("each/1/last") != "completed":
+        await control.turn()
+    gate.open()
+    assert (await running).status is JobStatus.COMPLETED
+
+
+class Holding(Control):
+    """Keeps the job's own flow at settling, until what is inside has looked around."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settling, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def settle(self, request: JobRequest) -> None:
+        await super().settle(request)
+        self.settling.set()
+        await self.go_on.wait()
+
+
+async def test_resuming_is_heard_at_once_by_a_flow_inside_that_looks_first(bench: Bench) -> None:
+    work.gates["first"], work.gates["busy"] = first, busy = work.Gate(), work.Gate()
+    inner = flow(
+        step("first", python("through"), given("gate", "$job.first")),
+        step("busy", python("through"), given("gate", "$job.busy")),
+        step("last", python("one"), after=("first",)),
+        name="inner",
+    )
+    made = flow(step("s", SubFlow(flow=inner), given("first", "$job.first"), given("busy", "$job.busy")))
+    job, control = job_of(made, {"first": "first", "busy": "busy"}), Holding()
+    running = bench.start(job, control)
+    await first.reached()
+    await busy.reached()
+    control.ask("pause")
+    await control.settling.wait()
+    first.open()
+    while (await bench.statuses(job)).get("s/first") != "completed":
+        await control.turn()
+    for _ in range(20):
+        await control.turn()
+    control.go_on.set()
+    await control.turn()
+    control.ask("resume")
+    while (await bench.statuses(job)).get("s/last") != "completed":
+        await control.turn()
+    busy.open()
+    assert (await running).status is JobStatus.COMPLETED

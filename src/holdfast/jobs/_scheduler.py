@@ -200,19 +200,20 @@ class JobScheduler(Scheduler):
         self.shared.paused, self.shared.resumed = False, True
         for key in [key for key, wait in self.waits.items() if wait.held]:
             self._wake(key)
+        self.shared.knock()  # flows inside may have looked before
 
     def _wake(self, key: str) -> None:
         self.waits.pop(key, None)
         self.state = wake(self.state, key)
 
     def _wake_ready(self) -> None:
-        """Wake what is due, and what was answered, be it while it was only about to wait."""
+        """Wake what is due, and what was answered or resumed, be it while it was only about to wait."""
         if not self.waits:
             return
-        now, answers = self._now_us(), self.shared.answers
+        now = self._now_us()
         for key, wait in list(self.waits.items()):
             is_due = wait.until_us is not None and wait.until_us <= now
-            if is_due or any(ask.id in answers for ask in wait.asks):
+            if is_due or self.shared.frees(wait):
                 self._wake(key)
 
     def _now_us(self) -> int:

@@ -113,6 +113,11 @@ class Shared:
         """What the job's processes find in their environment, besides what each is told: as it was when the first one began."""
         return dict(os.environ)
 
+    def frees(self, wait: Wait) -> bool:
+        """Whether what someone had to decide is decided, or one of the answers has come."""
+        is_decided = bool(wait.held) and self.resumed and not self.paused
+        return is_decided or any(ask.id in self.answers for ask in wait.asks)
+
     def knock(self) -> None:
         """Something came from outside: whoever waits looks again. From any thread."""
         self.knocks += 1
