@@ -12,7 +12,7 @@ from tests.jobs import work
 from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, rule, step, variable
 
 from holdfast.events import BaseEvent
-from holdfast.events.families.job import JobWaitingEvent
+from holdfast.events.families.job import JobCompletedEvent, JobFailedEvent, JobWaitingEvent
 from holdfast.events.families.step import StepCompletedEvent
 from holdfast.flowfiles import External, ForEach, JobSource, SubFlow
 from holdfast.ports import Ask, JobRequest, JobStatus
@@ -203,3 +203,28 @@ async def test_resuming_is_heard_at_once_by_a_flow_inside_that_looks_first(bench
         await control.turn()
     busy.open()
     assert (await running).status is JobStatus.COMPLETED
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_rerun_that_comes_while_the_end_is_stored_stays_for_whoever_takes_the_job_up(
+    bench: Bench, fails: bool
+) -> None:
+    work.calls.clear()
+    made = flow(
+        step("a", python("fails_until" if fails else "count"), given("who", "$job.who"), given("good", "$job.good"))
+    )
+    job, control = job_of(made, {"who": "again", "good": 2}), Control()
+    asked: list[JobRequest] = []
+
+    def ask(source: Any, event: JobCompletedEvent | JobFailedEvent) -> None:
+        asked.append(control.ask("rerun", step="a"))
+        control.ask("pause")
+
+    with told(bench, JobFailedEvent if fails else JobCompletedEvent, ask):
+        outcome = await bench.engine.run(job, control)
+    assert outcome.status is (JobStatus.FAILED if fails else JobStatus.COMPLETED)
+    assert asked[0].id not in control.settled
+    later = Control()
+    later.queue.put_nowait(asked[0])
+    assert (await bench.engine.run(job, later)).status is JobStatus.COMPLETED
+    assert (work.calls["again"], later.settled) == (2, [asked[0].id])

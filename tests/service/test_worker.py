@@ -472,3 +472,18 @@ async def test_stopping_a_worker_twice_or_before_it_serves_is_fine(jobs: JobStor
     worker.stop()
     async with asyncio.timeout(20):
         assert await worker.serve()
+
+
+async def test_a_job_that_is_to_be_cancelled_is_not_paused_before_a_worker_has_heard_of_it(
+    service: JobService, working: Working
+) -> None:
+    job = await submit(service, QUESTION)
+    gone = make_worker()
+    await service.jobs.register(gone)
+    await service.jobs.claim(gone.id, Caps(), now_us=1)
+    await service.jobs.lose(gone.id, reason="killed", now_us=2)
+    await service.cancel(job.id)
+    with pytest.raises(IllegalTransitionError, match="is to be cancelled and cannot be paused"):
+        await service.pause(job.id)
+    async with working():
+        assert (await settled(service, job))[0].status is S.CANCELLED

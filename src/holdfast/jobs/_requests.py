@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -82,19 +83,23 @@ class Inbox:
     async def settle_rest(self, end: End, body: JobBody) -> tuple[str, ...]:
         """The job has ended, or was put down: what it was asked is acted on, and that is safe.
 
-        But for what came too late to be heard by a job that was being put down: that is asked of whoever takes it up again. And
-        for answers to steps of a job that is paused. Returns these: they can wait until it goes on.
+        But for what came too late to be heard: that is asked of whoever takes it up again. And for answers to steps of a job that
+        is paused. Returns these: they can wait until it goes on.
         """
-        unheard: set[str] = set()
         early = _early(body) if end.status is RunStatus.PAUSED else ()
-        if not end.status.is_terminal:
-            passed = [request for _, request in body.scope.shared.passed]
-            cancels = [known.id for known in self._known.values() if known.kind == "cancel"]
-            unheard = {request.id for request in (*body.requests, *passed)} | {*cancels}
-        for request in [known for known in self._known.values() if known.id not in (*unheard, *early)]:
+        kept = {*self._unheard(end, body), *early}
+        for request in [known for known in self._known.values() if known.id not in kept]:
             self._known.pop(request.id, None)
             await self.control.settle(request)
         return early
+
+    def _unheard(self, end: End, body: JobBody) -> Iterator[str]:
+        """What came too late; of one that has completed or failed only what takes it up again."""
+        if not end.status.is_terminal:
+            yield from (request.id for request in (*body.requests, *(asked for _, asked in body.scope.shared.passed)))
+            yield from (known.id for known in self._known.values() if known.kind == "cancel")
+        elif end.status is not RunStatus.CANCELLED:
+            yield from (request.id for request in body.requests if request.kind == "rerun")
 
     async def show(self, asks: tuple[Ask, ...]) -> None:
         await self.control.show(asks)

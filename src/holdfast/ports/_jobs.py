@@ -88,7 +88,7 @@ class JobMove(Struct, frozen=True):
     """None to leave them; an end leaves none"""
     wake_us: int | None = None
     unheard: tuple[str, ...] = ()
-    """the requests that stay for its next runner, and do not bring it to the queue"""
+    """the requests that stay for its next runner, unless this ends the job, and do not bring it to the queue"""
 
 
 class JobChange(Struct, frozen=True):
@@ -177,7 +177,8 @@ class JobStore(Protocol):
 
         To the queue goes no job that has not begun and needs one that failed or was cancelled: None for it too. A running job
         that would wait or pause, but of which something was asked that is not settled, goes to the queue instead: nothing asked is
-        forgotten. But for requests that the move leaves `unheard`.
+        forgotten. So does one that would complete or fail, if a `rerun` is not settled. But for requests that the move leaves
+        `unheard`. A job without a worker that is to be cancelled is not paused: None for it too.
 
         The only writer of a status besides `claim`, `wake`, `lose` and the jobs that follow an end: when a job completes, those
         that need it need one job less; when it fails or is cancelled, those that need it and have not run fail with it, and so

@@ -300,7 +300,8 @@ class Worker:
             return JobOutcome(JobStatus.WAITING, str(error), asks=job.asks, wake_us=wake_us, unheard=taken)
         except Exception as error:  # whatever it is, it fails this job and no other
             logger.info("job %s cannot go on", job.id, exc_info=True)
-            return JobOutcome(JobStatus.FAILED, f"cannot go on: {str(error) or type(error).__name__}")
+            reason = f"cannot go on: {str(error) or type(error).__name__}"
+            return JobOutcome(JobStatus.FAILED, reason, unheard=tuple(control.taken))
 
     async def _put_down(self, job: Job, outcome: JobOutcome) -> None:
         """Write down how a job stands. A store that is away is waited for: until then the job is this worker's."""

@@ -106,9 +106,10 @@ class MemoryJobs(Closing):
         job = self._jobs.get(move.job_id)
         if job is None or (job.status, job.version) != (move.source, move.version):
             return False
-        asked = (one.id for one in self._requests.values() if one.job_id == job.id)
-        if rules.puts_down(move) and any(request_id not in move.unheard for request_id in asked):
-            move = replace(move, target=JobStatus.QUEUED, reason=rules.ASKED, wake_us=None)
+        asked = [(one.id, one.kind) for one in self._requests.values() if one.job_id == job.id]
+        if (heeding := rules.heeding(move, asked)) is None:
+            return False
+        move = heeding
         if move.target is JobStatus.QUEUED and self._has_lost_need(job):
             return False
         ends = move.target.is_terminal
