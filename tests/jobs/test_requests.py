@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.jobs import work
 from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, rule, step, variable
 
@@ -228,3 +230,28 @@ async def test_a_rerun_that_comes_while_the_end_is_stored_stays_for_whoever_take
     later.queue.put_nowait(asked[0])
     assert (await bench.engine.run(job, later)).status is JobStatus.COMPLETED
     assert (work.calls["again"], later.settled) == (2, [asked[0].id])
+
+
+@pytest.mark.parametrize("others", [[], ["ask"]])
+async def test_a_question_that_nobody_asks_any_more_is_not_shown_when_the_job_is_taken_up_again(
+    tmp_path: Path, others: list[str]
+) -> None:
+    work.gates["after"] = gate = work.Gate()
+    executor, outputs = External(on_timeout={"n": 0}), (out("n", "number"),)
+    made = flow(
+        step("late", executor, outputs=outputs, timeout_seconds=60.0),
+        *(step(name, External(), outputs=outputs) for name in others),
+        step("after", python("through"), given("gate", "$job.gate"), given("n", "late.n")),
+    )
+    bench = Bench(tmp_path, still=True)
+    job, control = job_of(made, {"gate": "after"}), Control()
+    first = await bench.engine.run(job, control)
+    assert {ask.step for ask in first.asks} == {"late", *others}
+    bench.clock.advance(61)
+    later = Control()
+    running = bench.start(replace(job, asks=first.asks, runs=2), later)
+    await gate.reached()
+    assert [[ask.step for ask in asks] for asks in later.asks] == [others]
+    gate.open()
+    assert [ask.step for ask in (await running).asks] == others
+    await bench.aclose()

@@ -220,7 +220,7 @@ class JobEngine:
     ) -> JobOutcome:
         flow = definition.flow
         shared = Shared(self, inbox, job.id, definition.project, variables.secrets)
-        shared.kept = kept
+        shared.kept, shared.asked_before = kept, job.asks
         used = opened.restored.fold.root.usage if opened.restored is not None else Usage()
         meter = JobMeter(f"job {job.id}", flow.limits, used=used, is_job=True)
         opened.log.secrets = as_stored(variables.secrets)

@@ -81,7 +81,7 @@ class JobScheduler(Scheduler):
         """What came from outside and is not acted on yet."""
         self.acted: list[Request] = []
         """What was acted on, but is not known to be safe."""
-        self._shown: tuple[Ask, ...] = ()
+        self._shown = self.shared.asked_before
         self.waits: dict[str, Wait] = {}
         """What executions that wait wait for."""
         self._heard = self.shared.knocks
@@ -283,7 +283,8 @@ class JobScheduler(Scheduler):
         for request in acted:
             self.acted.remove(request)
             await self.shared.settle(request)
-        asks = (*self.asks, *self.shared.open_asks.values())
+        known = (*self.shared.asked_before, *self.asks, *self.shared.open_asks.values())
+        asks = tuple({ask.id: ask for ask in known}.values())
         if self._is_root and asks != self._shown:
             self._shown = asks
             await self.shared.show(asks)
@@ -319,6 +320,8 @@ class JobScheduler(Scheduler):
             since = execution.since_us or wait.since_us or self._now_us()
             return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
         self.shared.answers.pop(ask_id(self.run.id, execution.key), None)
+        if self.shared.asked_before:
+            self.shared.forget_asked(self.program.scope.step_path(step.name))
         if isinstance(fact, Cancelled):
             self.waits.pop(execution.key, None)
         if isinstance(fact, Completed):
