@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from tests.jobs import work
 from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, rule, step, variable
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.events import BaseEvent
 from holdfast.events.families.job import JobCompletedEvent, JobFailedEvent, JobWaitingEvent
 from holdfast.events.families.step import StepCompletedEvent
-from holdfast.flowfiles import External, ForEach, JobSource, SubFlow
+from holdfast.flowfiles import External, ForEach, JobSource, Limits, SubFlow
 from holdfast.ports import Ask, JobRequest, JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -255,3 +256,20 @@ async def test_a_question_that_nobody_asks_any_more_is_not_shown_when_the_job_is
     gate.open()
     assert [ask.step for ask in (await running).asks] == others
     await bench.aclose()
+
+
+async def test_a_job_that_was_cut_off_while_it_was_taken_up_can_be_taken_up_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor, outputs = ASKS
+    job = job_of(flow(step("ask", executor, outputs=outputs), limits=Limits(max_duration_minutes=5)))
+    assert (await bench.engine.run(job, Control())).status is JobStatus.WAITING
+
+    async def broken(*given: Any) -> int:
+        raise StoreUnavailableError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("holdfast.jobs._engine.worked_us", broken)
+        with pytest.raises(StoreUnavailableError):
+            await bench.engine.run(job, Control())
+    assert (await bench.engine.run(job, Control())).status is JobStatus.WAITING

@@ -185,12 +185,13 @@ class JobEngine:
         if status.is_terminal and not await inbox.peek() & _TAKEN_UP[status]:
             return await self._recalled(restored, status)
         await inbox.peek(_PUT_DOWN.get(status, 0.0))
+        is_timed = definition.flow.limits.max_duration_minutes is not None
+        worked = await worked_us(store, job.id, restored.branch, job.id) if is_timed else 0
         if status is RunStatus.COMPLETED:  # what it did then stays as it is: it goes on beside that
             log, ref = await journalling.fork(restored, graph, made_by, "")
         else:
             log, ref = await journalling.resume(restored, graph, made_by)
-        is_timed = definition.flow.limits.max_duration_minutes is not None
-        worked = await worked_us(store, job.id, restored.branch, job.id) if is_timed else 0
+        # nothing is awaited from here until it runs: cut off in between, the run would stay held and in nobody's hands
         return Opened(log, ref, restored if restored.is_begun else None, worked)
 
     @cached_property
