@@ -487,3 +487,41 @@ async def test_a_job_that_is_to_be_cancelled_is_not_paused_before_a_worker_has_h
         await service.pause(job.id)
     async with working():
         assert (await settled(service, job))[0].status is S.CANCELLED
+
+
+class Unsure(MemoryJobs):
+    """Stores that a job waits, and then cannot say so."""
+
+    told = False
+
+    async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
+        after = await super().advance(moves)
+        if moves[0].target is S.WAITING and not self.told:
+            self.told = True
+            raise StoreUnavailableError("the connection is gone")
+        return after
+
+
+async def test_a_job_that_its_worker_has_again_before_it_was_done_with_it_still_hears_what_is_asked(
+    runner: SmallRunner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.3)
+    service = JobService(Unsure())
+    asks = {"name": "question", "do": "ask", "fields": {"value": {"type": "number"}}}
+    job = await submit(service, definition(asks, {"name": "long", "do": "await_file", "path": str(tmp_path / "never")}))
+    worker = Worker(service.jobs, runner, SystemProcessTable())
+    serving = asyncio.create_task(worker.serve())
+    await in_status(service, job, S.WAITING)
+    await give_answer(service, job.id, {"value": 7})
+    assert (await in_status(service, job, S.RUNNING)).runs == 2
+
+    async def is_done_with() -> bool:
+        return "was taken from worker" in caplog.text
+
+    await until(is_done_with)
+    await service.cancel(job.id)
+    try:
+        assert (await in_status(service, job, S.CANCELLED)).runs == 2
+    finally:
+        worker.stop()
+        await serving

@@ -287,8 +287,8 @@ class Worker:
             await self._put_down(job, outcome)
         finally:
             control.close()
-            self._controls.pop(job.id, None)
-            self._tasks.pop(job.id, None)
+            if self._controls.get(job.id) is control:  # else it has the job again already
+                del self._controls[job.id], self._tasks[job.id]
             self._noticing.wake()
 
     async def _run(self, job: Job, control: Control) -> JobOutcome:
