@@ -47,10 +47,10 @@ SELECT needed.id, needed.status FROM job JOIN job_need ON job_need.job = job.key
 WHERE job.id = ? AND job.runs = 0 AND needed.status IN ('failed', 'cancelled') LIMIT 1;
 
 -- name: recount_dependents
-UPDATE job SET open_needs = (
+UPDATE job SET open_needs = CASE WHEN runs > 0 THEN 0 ELSE (
     SELECT count(*) FROM job_need JOIN job AS needed ON needed.key = job_need.need
-    WHERE job_need.job = job.key AND needed.status <> 'completed')
-WHERE runs = 0 AND key IN (SELECT job FROM job_need WHERE need = ?);
+    WHERE job_need.job = job.key AND needed.status <> 'completed') END
+WHERE key IN (SELECT job FROM job_need WHERE need = ?);
 
 -- name: dependents
 SELECT job.id, job.status, job.version FROM job_need JOIN job ON job.key = job_need.job
