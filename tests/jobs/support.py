@@ -130,9 +130,11 @@ class Control:
     def log(self, line: LogLine) -> None:
         self.lines.append(line)
 
-    def ask(self, kind: Any, **data: Any) -> None:
+    def ask(self, kind: Any, **data: Any) -> JobRequest:
         """Someone asks something of the job."""
-        self.queue.put_nowait(JobRequest(f"request-{next(_ids)}", "", kind, 0, msgspec.json.encode(data)))
+        asked = JobRequest(f"request-{next(_ids)}", "", kind, 0, msgspec.json.encode(data))
+        self.queue.put_nowait(asked)
+        return asked
 
     async def turn(self) -> None:
         """Let the job go on for a moment."""

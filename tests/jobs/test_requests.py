@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.jobs import work
-from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, step, variable
+from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, rule, step, variable
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.events import BaseEvent
-from holdfast.events.families.job import JobWaitingEvent
-from holdfast.flowfiles import External
-from holdfast.ports import Ask, JobStatus
+from holdfast.events.families.job import JobCompletedEvent, JobFailedEvent, JobWaitingEvent
+from holdfast.events.families.step import StepCompletedEvent
+from holdfast.flowfiles import External, ForEach, JobSource, Limits, SubFlow
+from holdfast.ports import Ask, JobRequest, JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -77,11 +82,194 @@ async def test_what_comes_while_the_job_is_put_down_stays_for_whoever_takes_it_u
 async def test_a_job_that_lacks_a_secret_hears_nothing_but_that_it_is_cancelled(bench: Bench) -> None:
     made = flow(step("a", python("echo"), given("key", "$job.key")), inputs=(variable("key", sensitive=True),))
     job, control = job_of(made), Control()
-    control.ask("resume")
+    asked = control.ask("resume")
     outcome = await bench.engine.run(job, control)
-    assert (outcome.status, outcome.is_unheard, control.settled) == (JobStatus.WAITING, True, [])
+    assert (outcome.status, outcome.unheard, control.settled) == (JobStatus.WAITING, (asked.id,), [])
     control.ask("resume")
     control.ask("cancel", reason="enough")
     outcome = await bench.engine.run(job, control)
     assert (outcome.status, outcome.reason) == (JobStatus.CANCELLED, "enough")
     assert await bench.statuses(job) == {"a": "pending"}
+
+
+async def test_an_answer_to_a_job_that_is_paused_in_the_same_moment_is_kept_until_it_goes_on(bench: Bench) -> None:
+    work.gates["busy"] = gate = work.Gate()
+    executor, outputs = ASKS
+    made = flow(
+        step("ask", executor, outputs=outputs),
+        step("busy", python("through"), given("gate", "$job.gate")),
+        step("use", python("echo"), given("got", "ask.n")),
+    )
+    job, control = job_of(made, {"gate": "busy"}), Control()
+    running = bench.start(job, control)
+    await gate.reached()
+    (ask,) = await control.until_shown()
+    control.ask("pause")
+    answer = control.ask("answer", ask=ask.id, values={"n": 5})
+    await control.until_taken()
+    gate.open()
+    outcome = await running
+    assert (outcome.status, outcome.asks, outcome.unheard) == (JobStatus.PAUSED, (), (answer.id,))
+    assert answer.id not in control.settled
+    later = Control()
+    later.queue.put_nowait(answer)
+    later.ask("resume")
+    outcome = await bench.engine.run(job, later)
+    assert (outcome.status, outcome.outputs) == (JobStatus.COMPLETED, b'{"n":1,"got":5}')
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+async def test_an_answer_is_settled_when_what_became_of_it_is_safe_and_not_before(
+    bench: Bench, is_inside: bool
+) -> None:
+    executor, outputs = ASKS
+    asks = flow(step("ask", executor, outputs=outputs), name="asks")
+    made = flow(step("s", SubFlow(flow=asks))) if is_inside else asks
+    job, control = job_of(made), Control()
+    outcome = await bench.engine.run(job, control)
+    seen: list[bool] = []
+    control = Control()
+    answer = control.ask("answer", ask=outcome.asks[0].id, values={"n": 5})
+
+    def look(source: Any, event: StepCompletedEvent) -> None:
+        if event.step == "ask":
+            seen.append(answer.id in control.settled)
+
+    with told(bench, StepCompletedEvent, look):
+        assert (await bench.engine.run(job, control)).status is JobStatus.COMPLETED
+    assert (seen, control.settled) == ([False], [answer.id])
+
+
+async def test_resuming_a_job_goes_on_with_an_item_that_a_rule_holds_while_others_are_at_work(bench: Bench) -> None:
+    work.gates["busy"] = gate = work.Gate()
+    inner = flow(
+        step(
+            "look",
+            python("echo"),
+            given("item", "$job.item"),
+            exits=(rule("escalate", "outputs.item == 'held'"), rule("advance")),
+        ),
+        step("busy", python("through"), given("gate", "look.item"), when="gate == 'busy'"),
+        step("last", python("echo"), given("item", "look.item"), after=("look",)),
+        name="each",
+    )
+    made = flow(step("each", ForEach(source=JobSource("items"), flow=inner)))
+    job, control = job_of(made, {"items": ["busy", "held"]}), Control()
+    running = bench.start(job, control)
+    await gate.reached()
+    while (await bench.statuses(job)).get("each/1/look") != "completed":
+        await control.turn()
+    control.ask("resume")
+    while (await bench.statuses(job)).get("each/1/last") != "completed":
+        await control.turn()
+    gate.open()
+    assert (await running).status is JobStatus.COMPLETED
+
+
+class Holding(Control):
+    """Keeps the job's own flow at settling, until what is inside has looked around."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settling, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def settle(self, request: JobRequest) -> None:
+        await super().settle(request)
+        self.settling.set()
+        await self.go_on.wait()
+
+
+async def test_resuming_is_heard_at_once_by_a_flow_inside_that_looks_first(bench: Bench) -> None:
+    work.gates["first"], work.gates["busy"] = first, busy = work.Gate(), work.Gate()
+    inner = flow(
+        step("first", python("through"), given("gate", "$job.first")),
+        step("busy", python("through"), given("gate", "$job.busy")),
+        step("last", python("one"), after=("first",)),
+        name="inner",
+    )
+    made = flow(step("s", SubFlow(flow=inner), given("first", "$job.first"), given("busy", "$job.busy")))
+    job, control = job_of(made, {"first": "first", "busy": "busy"}), Holding()
+    running = bench.start(job, control)
+    await first.reached()
+    await busy.reached()
+    control.ask("pause")
+    await control.settling.wait()
+    first.open()
+    while (await bench.statuses(job)).get("s/first") != "completed":
+        await control.turn()
+    for _ in range(20):
+        await control.turn()
+    control.go_on.set()
+    await control.turn()
+    control.ask("resume")
+    while (await bench.statuses(job)).get("s/last") != "completed":
+        await control.turn()
+    busy.open()
+    assert (await running).status is JobStatus.COMPLETED
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_rerun_that_comes_while_the_end_is_stored_stays_for_whoever_takes_the_job_up(
+    bench: Bench, fails: bool
+) -> None:
+    work.calls.clear()
+    made = flow(
+        step("a", python("fails_until" if fails else "count"), given("who", "$job.who"), given("good", "$job.good"))
+    )
+    job, control = job_of(made, {"who": "again", "good": 2}), Control()
+    asked: list[JobRequest] = []
+
+    def ask(source: Any, event: JobCompletedEvent | JobFailedEvent) -> None:
+        asked.append(control.ask("rerun", step="a"))
+        control.ask("pause")
+
+    with told(bench, JobFailedEvent if fails else JobCompletedEvent, ask):
+        outcome = await bench.engine.run(job, control)
+    assert outcome.status is (JobStatus.FAILED if fails else JobStatus.COMPLETED)
+    assert asked[0].id not in control.settled
+    later = Control()
+    later.queue.put_nowait(asked[0])
+    assert (await bench.engine.run(job, later)).status is JobStatus.COMPLETED
+    assert (work.calls["again"], later.settled) == (2, [asked[0].id])
+
+
+@pytest.mark.parametrize("others", [[], ["ask"]])
+async def test_a_question_that_nobody_asks_any_more_is_not_shown_when_the_job_is_taken_up_again(
+    tmp_path: Path, others: list[str]
+) -> None:
+    work.gates["after"] = gate = work.Gate()
+    executor, outputs = External(on_timeout={"n": 0}), (out("n", "number"),)
+    made = flow(
+        step("late", executor, outputs=outputs, timeout_seconds=60.0),
+        *(step(name, External(), outputs=outputs) for name in others),
+        step("after", python("through"), given("gate", "$job.gate"), given("n", "late.n")),
+    )
+    bench = Bench(tmp_path, still=True)
+    job, control = job_of(made, {"gate": "after"}), Control()
+    first = await bench.engine.run(job, control)
+    assert {ask.step for ask in first.asks} == {"late", *others}
+    bench.clock.advance(61)
+    later = Control()
+    running = bench.start(replace(job, asks=first.asks, runs=2), later)
+    await gate.reached()
+    assert [[ask.step for ask in asks] for asks in later.asks] == [others]
+    gate.open()
+    assert [ask.step for ask in (await running).asks] == others
+    await bench.aclose()
+
+
+async def test_a_job_that_was_cut_off_while_it_was_taken_up_can_be_taken_up_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor, outputs = ASKS
+    job = job_of(flow(step("ask", executor, outputs=outputs), limits=Limits(max_duration_minutes=5)))
+    assert (await bench.engine.run(job, Control())).status is JobStatus.WAITING
+
+    async def broken(*given: Any) -> int:
+        raise StoreUnavailableError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("holdfast.jobs._engine.worked_us", broken)
+        with pytest.raises(StoreUnavailableError):
+            await bench.engine.run(job, Control())
+    assert (await bench.engine.run(job, Control())).status is JobStatus.WAITING

@@ -12,7 +12,7 @@ from tests.service.conftest import Working, in_status, settled, submit
 from tests.service.small_runner import COMPLETE, QUESTION, VALUE, SmallRunner, definition, gate
 
 from holdfast.errors import IllegalTransitionError, RunBusyError, StoreUnavailableError, UsageError
-from holdfast.ports import Caps, Job, JobControl, JobMove, JobOutcome, JobStatus, JobStore, WorkerInfo
+from holdfast.ports import Caps, Job, JobControl, JobMove, JobOutcome, JobRequest, JobStatus, JobStore, WorkerInfo
 from holdfast.resources import SystemProcessTable
 from holdfast.service import JobService, LogFolder, Submission, Worker, WorkerOptions, give_answer
 from holdfast.stores import MemoryJobs, SqliteJobs
@@ -396,6 +396,14 @@ class Away(MemoryJobs):
         self._break("wake")
         return await super().wake(now_us=now_us)
 
+    async def requests(self, *, worker_id: str = "", job_id: str = "") -> list[JobRequest]:
+        self._break("requests")
+        return await super().requests(worker_id=worker_id, job_id=job_id)
+
+    async def claim_job(self, job_id: str, worker_id: str, caps: Caps, *, now_us: int) -> Job | None:
+        self._break(f"claim {job_id}")
+        return await super().claim_job(job_id, worker_id, caps, now_us=now_us)
+
     async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
         self._break("advance")
         return await super().advance(moves)
@@ -423,6 +431,24 @@ async def test_a_worker_waits_for_a_store_that_is_away_and_loses_no_outcome(
     assert caplog.text.count("the disk is full") == 2
 
 
+@pytest.mark.parametrize("is_guest", [False, True])
+async def test_jobs_that_were_claimed_when_the_store_went_away_are_run_when_it_is_back(
+    runner: SmallRunner, monkeypatch: pytest.MonkeyPatch, is_guest: bool
+) -> None:
+    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.01)
+    jobs = Away()
+    service = JobService(jobs)
+    first, second = await submit(service, COMPLETE), await submit(service, COMPLETE)
+    jobs.broken = {f"claim {second.id}", "requests"} if is_guest else {"requests"}
+    only = [first.id, second.id] if is_guest else None
+    worker = Worker(jobs, runner, SystemProcessTable(), options=WorkerOptions(only=only, places=1))
+    serving = asyncio.create_task(worker.serve())
+    assert [job.status for job in await settled(service, first, second)] == [S.COMPLETED, S.COMPLETED]
+    assert jobs.broken == set()
+    worker.stop()
+    await serving
+
+
 async def test_a_worker_that_nobody_waits_for_leaves_a_store_that_stays_away(
     runner: SmallRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -446,3 +472,56 @@ async def test_stopping_a_worker_twice_or_before_it_serves_is_fine(jobs: JobStor
     worker.stop()
     async with asyncio.timeout(20):
         assert await worker.serve()
+
+
+async def test_a_job_that_is_to_be_cancelled_is_not_paused_before_a_worker_has_heard_of_it(
+    service: JobService, working: Working
+) -> None:
+    job = await submit(service, QUESTION)
+    gone = make_worker()
+    await service.jobs.register(gone)
+    await service.jobs.claim(gone.id, Caps(), now_us=1)
+    await service.jobs.lose(gone.id, reason="killed", now_us=2)
+    await service.cancel(job.id)
+    with pytest.raises(IllegalTransitionError, match="is to be cancelled and cannot be paused"):
+        await service.pause(job.id)
+    async with working():
+        assert (await settled(service, job))[0].status is S.CANCELLED
+
+
+class Unsure(MemoryJobs):
+    """Stores that a job waits, and then cannot say so."""
+
+    told = False
+
+    async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
+        after = await super().advance(moves)
+        if moves[0].target is S.WAITING and not self.told:
+            self.told = True
+            raise StoreUnavailableError("the connection is gone")
+        return after
+
+
+async def test_a_job_that_its_worker_has_again_before_it_was_done_with_it_still_hears_what_is_asked(
+    runner: SmallRunner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.3)
+    service = JobService(Unsure())
+    asks = {"name": "question", "do": "ask", "fields": {"value": {"type": "number"}}}
+    job = await submit(service, definition(asks, {"name": "long", "do": "await_file", "path": str(tmp_path / "never")}))
+    worker = Worker(service.jobs, runner, SystemProcessTable())
+    serving = asyncio.create_task(worker.serve())
+    await in_status(service, job, S.WAITING)
+    await give_answer(service, job.id, {"value": 7})
+    assert (await in_status(service, job, S.RUNNING)).runs == 2
+
+    async def is_done_with() -> bool:
+        return "was taken from worker" in caplog.text
+
+    await until(is_done_with)
+    await service.cancel(job.id)
+    try:
+        assert (await in_status(service, job, S.CANCELLED)).runs == 2
+    finally:
+        worker.stop()
+        await serving

@@ -58,11 +58,16 @@ class Call(Struct, frozen=True, eq=False):
     @property
     def ask_id(self) -> str:
         """The same however often the job is taken up again."""
-        return f"{self.run.id} {self.execution.key}"
+        return ask_id(self.run.id, self.execution.key)
 
     def wait_for(self, *asks: Ask, until_us: int | None = None, held: str = "") -> AnswerPendingError:
         """What to raise when the step can do nothing before someone answers, or before a time."""
         return AnswerPendingError(requests=(Wait(asks, until_us, held),))
+
+
+def ask_id(run_id: str, execution: str) -> str:
+    """The id of what an execution asks."""
+    return f"{run_id} {execution}"
 
 
 Execute: TypeAlias = Callable[[Call], Awaitable[Any]]

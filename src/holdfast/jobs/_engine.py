@@ -149,7 +149,7 @@ class JobEngine:
         inbox = Inbox(control)
         try:
             if variables.missing and "cancel" not in await inbox.peek():  # to be cancelled it needs none
-                return _needs_secrets(variables, job)
+                return _needs_secrets(variables, job, inbox.unsettled)
             return await self._go_on(job, definition, variables, inbox)
         finally:
             await inbox.close()
@@ -185,12 +185,13 @@ class JobEngine:
         if status.is_terminal and not await inbox.peek() & _TAKEN_UP[status]:
             return await self._recalled(restored, status)
         await inbox.peek(_PUT_DOWN.get(status, 0.0))
+        is_timed = definition.flow.limits.max_duration_minutes is not None
+        worked = await worked_us(store, job.id, restored.branch, job.id) if is_timed else 0
         if status is RunStatus.COMPLETED:  # what it did then stays as it is: it goes on beside that
             log, ref = await journalling.fork(restored, graph, made_by, "")
         else:
             log, ref = await journalling.resume(restored, graph, made_by)
-        is_timed = definition.flow.limits.max_duration_minutes is not None
-        worked = await worked_us(store, job.id, restored.branch, job.id) if is_timed else 0
+        # nothing is awaited from here until it runs: cut off in between, the run would stay held and in nobody's hands
         return Opened(log, ref, restored if restored.is_begun else None, worked)
 
     @cached_property
@@ -220,7 +221,7 @@ class JobEngine:
     ) -> JobOutcome:
         flow = definition.flow
         shared = Shared(self, inbox, job.id, definition.project, variables.secrets)
-        shared.kept = kept
+        shared.kept, shared.asked_before = kept, job.asks
         used = opened.restored.fold.root.usage if opened.restored is not None else Usage()
         meter = JobMeter(f"job {job.id}", flow.limits, used=used, is_job=True)
         opened.log.secrets = as_stored(variables.secrets)
@@ -240,10 +241,10 @@ class JobEngine:
         with self._logs.passed_on(job.id, inbox.control, variables.secrets):
             inbox.begin(run, body)
             end = await _until_over(run)
-        await inbox.settle_rest(end, body)
+        kept_back = await inbox.settle_rest(end, body)
         if run.ending.problem is not None:
             raise run.ending.problem
-        return _outcome(end, body)
+        return _outcome(end, body, kept_back)
 
     async def _recalled(self, restored: Restored, status: RunStatus) -> JobOutcome:
         """How a job ended before, as its journal says."""
@@ -337,7 +338,7 @@ async def _until_over(run: Run) -> End:
     return end
 
 
-def _outcome(end: End, body: JobBody) -> JobOutcome:
+def _outcome(end: End, body: JobBody, unheard: tuple[str, ...]) -> JobOutcome:
     if end.status is RunStatus.COMPLETED:
         return JobOutcome(JobStatus.COMPLETED, outputs=msgspec.json.encode(end.result))
     if end.status is RunStatus.CANCELLED:
@@ -345,7 +346,7 @@ def _outcome(end: End, body: JobBody) -> JobOutcome:
     if end.status in (RunStatus.WAITING, RunStatus.PAUSED) and body.parked is not None:
         wait = body.parked
         if end.status is RunStatus.PAUSED:
-            return JobOutcome(JobStatus.PAUSED, wait.held, asks=wait.asks)
+            return JobOutcome(JobStatus.PAUSED, wait.held, asks=wait.asks, unheard=unheard)
         reason = (
             f"waits for an answer to {', '.join(ask.step for ask in wait.asks)}" if wait.asks else "waits for a time"
         )
@@ -367,7 +368,7 @@ def _reason(error: str, reason: str, step: str, rule: str) -> str:
     return f"{said}: {error}" if said and error != said else error or said
 
 
-def _needs_secrets(variables: Variables, job: Job) -> JobOutcome:
+def _needs_secrets(variables: Variables, job: Job, unheard: tuple[str, ...]) -> JobOutcome:
     names = ", ".join(f"HOLDFAST_VAR_{name.upper()}" for name in variables.missing)
     reason = f"needs_secret: set {names} for the worker, then resume the job"
-    return JobOutcome(JobStatus.WAITING, reason, asks=job.asks, is_unheard=True)
+    return JobOutcome(JobStatus.WAITING, reason, asks=job.asks, unheard=unheard)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from holdfast.jobs._scope import Request
 from holdfast.logs import get_logger
 from holdfast.ports import Ask, JobControl, JobRequest
-from holdfast.runs import End, Run
+from holdfast.runs import End, Run, RunStatus
 
 if TYPE_CHECKING:
     from holdfast.jobs._body import JobBody
@@ -33,6 +34,11 @@ class Inbox:
         self._body: JobBody | None = None
         self._come = asyncio.Event()
         self._reader = asyncio.create_task(self._read())
+
+    @property
+    def unsettled(self) -> tuple[str, ...]:
+        """The requests that have come and are not settled, by id."""
+        return tuple(self._known)
 
     async def peek(self, seconds: float = 0.0) -> set[str]:
         """What kinds of things are asked of the job, if something is or comes in a moment."""
@@ -74,19 +80,26 @@ class Inbox:
         if (known := self._known.pop(request.id, None)) is not None:
             await self.control.settle(known)
 
-    async def settle_rest(self, end: End, body: JobBody) -> None:
+    async def settle_rest(self, end: End, body: JobBody) -> tuple[str, ...]:
         """The job has ended, or was put down: what it was asked is acted on, and that is safe.
 
-        But for what came too late to be heard by a job that was being put down: that is asked of whoever takes it up again.
+        But for what came too late to be heard: that is asked of whoever takes it up again. And for answers to steps of a job that
+        is paused. Returns these: they can wait until it goes on.
         """
-        unheard: set[str] = set()
-        if not end.status.is_terminal:
-            passed = [request for _, request in body.scope.shared.passed]
-            cancels = [known.id for known in self._known.values() if known.kind == "cancel"]
-            unheard = {request.id for request in (*body.requests, *passed)} | {*cancels}
-        for request in [known for known in self._known.values() if known.id not in unheard]:
+        early = _early(body) if end.status is RunStatus.PAUSED else ()
+        kept = {*self._unheard(end, body), *early}
+        for request in [known for known in self._known.values() if known.id not in kept]:
             self._known.pop(request.id, None)
             await self.control.settle(request)
+        return early
+
+    def _unheard(self, end: End, body: JobBody) -> Iterator[str]:
+        """What came too late; of one that has completed or failed only what takes it up again."""
+        if not end.status.is_terminal:
+            yield from (request.id for request in (*body.requests, *(asked for _, asked in body.scope.shared.passed)))
+            yield from (known.id for known in self._known.values() if known.kind == "cancel")
+        elif end.status is not RunStatus.CANCELLED:
+            yield from (request.id for request in body.requests if request.kind == "rerun")
 
     async def show(self, asks: tuple[Ask, ...]) -> None:
         await self.control.show(asks)
@@ -96,6 +109,12 @@ class Inbox:
         await asyncio.wait({self._reader})
         if not self._reader.cancelled() and (error := self._reader.exception()) is not None:
             log.warning("requests to a job could not be read: %s", error)
+
+
+def _early(body: JobBody) -> tuple[str, ...]:
+    """Answers that no step has taken yet."""
+    acted, answers = body.scheduler.acted if body.scheduler is not None else [], body.scope.shared.answers
+    return tuple(request.id for request in acted if request.kind == "answer" and request.ask in answers)
 
 
 def _request(request: JobRequest, told: dict[str, Any]) -> Request:

@@ -54,6 +54,7 @@ from holdfast.graph import (
     wake,
 )
 from holdfast.jobs._binding import MISSING, find
+from holdfast.jobs._calls import ask_id
 from holdfast.jobs._categories import category_of
 from holdfast.jobs._exits import Attempt, Trouble, derive, judge_completed, judge_failed
 from holdfast.jobs._masking import masked
@@ -80,7 +81,7 @@ class JobScheduler(Scheduler):
         """What came from outside and is not acted on yet."""
         self.acted: list[Request] = []
         """What was acted on, but is not known to be safe."""
-        self._shown: tuple[Ask, ...] = ()
+        self._shown = self.shared.asked_before
         self.waits: dict[str, Wait] = {}
         """What executions that wait wait for."""
         self._heard = self.shared.knocks
@@ -199,19 +200,20 @@ class JobScheduler(Scheduler):
         self.shared.paused, self.shared.resumed = False, True
         for key in [key for key, wait in self.waits.items() if wait.held]:
             self._wake(key)
+        self.shared.knock()  # flows inside may have looked before
 
     def _wake(self, key: str) -> None:
         self.waits.pop(key, None)
         self.state = wake(self.state, key)
 
     def _wake_ready(self) -> None:
-        """Wake what is due, and what was answered, be it while it was only about to wait."""
+        """Wake what is due, and what was answered or resumed, be it while it was only about to wait."""
         if not self.waits:
             return
-        now, answers = self._now_us(), self.shared.answers
+        now = self._now_us()
         for key, wait in list(self.waits.items()):
             is_due = wait.until_us is not None and wait.until_us <= now
-            if is_due or any(ask.id in answers for ask in wait.asks):
+            if is_due or self.shared.frees(wait):
                 self._wake(key)
 
     def _now_us(self) -> int:
@@ -275,12 +277,14 @@ class JobScheduler(Scheduler):
         return True
 
     async def commit(self) -> None:
-        acted = list(self.acted)
+        answers = self.shared.answers  # until a step has taken it, and that is safe, an answer is not acted on
+        acted = [request for request in self.acted if request.kind != "answer" or request.ask not in answers]
         await super().commit()
         for request in acted:
             self.acted.remove(request)
             await self.shared.settle(request)
-        asks = (*self.asks, *self.shared.open_asks.values())
+        known = (*self.shared.asked_before, *self.asks, *self.shared.open_asks.values())
+        asks = tuple({ask.id: ask for ask in known}.values())
         if self._is_root and asks != self._shown:
             self._shown = asks
             await self.shared.show(asks)
@@ -315,6 +319,9 @@ class JobScheduler(Scheduler):
             self.waits[execution.key] = wait
             since = execution.since_us or wait.since_us or self._now_us()
             return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
+        self.shared.answers.pop(ask_id(self.run.id, execution.key), None)
+        if self.shared.asked_before:
+            self.shared.forget_asked(self.program.scope.step_path(step.name))
         if isinstance(fact, Cancelled):
             self.waits.pop(execution.key, None)
         if isinstance(fact, Completed):

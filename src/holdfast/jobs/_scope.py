@@ -75,6 +75,8 @@ class Shared:
         """What someone answered, by the id of the ask."""
         self.open_asks: dict[str, Ask] = {}
         """What steps inside steps wait for while others go on."""
+        self.asked_before: tuple[Ask, ...] = ()
+        """What it was said to wait for when it was taken up, as far as that is not known to be over."""
         self.paused = False
         self.resumed = False
         """Whether someone lets go on what a rule held back inside a step."""
@@ -112,6 +114,15 @@ class Shared:
     def environment(self) -> dict[str, str]:
         """What the job's processes find in their environment, besides what each is told: as it was when the first one began."""
         return dict(os.environ)
+
+    def forget_asked(self, path: str) -> None:
+        """A step is over, and so is what it asked before."""
+        self.asked_before = tuple(ask for ask in self.asked_before if not f"{ask.step}/".startswith(f"{path}/"))
+
+    def frees(self, wait: Wait) -> bool:
+        """Whether what someone had to decide is decided, or one of the answers has come."""
+        is_decided = bool(wait.held) and self.resumed and not self.paused
+        return is_decided or any(ask.id in self.answers for ask in wait.asks)
 
     def knock(self) -> None:
         """Something came from outside: whoever waits looks again. From any thread."""

@@ -49,7 +49,7 @@ class Job(Struct, frozen=True):
     uses: tuple[str, ...] = ()
     """what it takes one place of each while it runs: `flow:NAME`, `executor:NAME`, `agent:NAME`; caps go by these"""
     needs: tuple[str, ...] = ()
-    """jobs that must complete before it may run"""
+    """jobs that must complete before it may run for the first time; what becomes of them later does not concern it"""
     version: int = 0
     """raised by every change of status: a fence for whoever acts on what it has read"""
     reason: str = ""
@@ -88,7 +88,7 @@ class JobMove(Struct, frozen=True):
     """None to leave them; an end leaves none"""
     wake_us: int | None = None
     unheard: tuple[str, ...] = ()
-    """of a job that could not even begin: the requests that stay for its next runner, and do not bring it to the queue"""
+    """the requests that stay for its next runner, unless this ends the job, and do not bring it to the queue"""
 
 
 class JobChange(Struct, frozen=True):
@@ -175,9 +175,10 @@ class JobStore(Protocol):
     async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
         """Make each move whose job is still in its source at its version, and return the job after it; None for the others.
 
-        To the queue goes no job that needs one that failed or was cancelled: None for it too. A running job that would wait or
-        pause, but of which something was asked that is not settled, goes to the queue instead: nothing asked is forgotten.
-        But for requests that the move leaves `unheard`.
+        To the queue goes no job that has not begun and needs one that failed or was cancelled: None for it too. A running job
+        that would wait or pause, but of which something was asked that is not settled, goes to the queue instead: nothing asked is
+        forgotten. So does one that would complete or fail, if a `rerun` is not settled. But for requests that the move leaves
+        `unheard`. A job without a worker that is to be cancelled is not paused: None for it too.
 
         The only writer of a status besides `claim`, `wake`, `lose` and the jobs that follow an end: when a job completes, those
         that need it need one job less; when it fails or is cancelled, those that need it and have not run fail with it, and so
@@ -328,8 +329,8 @@ class JobOutcome(Struct, frozen=True):
     """of a waiting or paused job"""
     wake_us: int | None = None
     """when a waiting job can go on without anything from outside: its next poll, an ask that expires"""
-    is_unheard: bool = False
-    """it could not even begin, and has heard nothing of what was asked of it: that waits with it, and does not wake it"""
+    unheard: tuple[str, ...] = ()
+    """the requests that it can act on only when it goes on, by id: they wait with it, and do not wake it"""
 
 
 class JobControl(Protocol):

@@ -158,9 +158,12 @@ class JobService:
 
     async def _explain(self, job: Job, target: JobStatus | None, request_id: str) -> None:
         """Raise if trying again cannot help."""
-        if any(request.id == request_id for request in await self.jobs.requests(job_id=job.id)):
+        asked = await self.jobs.requests(job_id=job.id)
+        if target is JobStatus.PAUSED and any(request.kind == "cancel" for request in asked):
+            raise IllegalTransitionError(f"job {job.id} is to be cancelled and cannot be paused any more")
+        if any(request.id == request_id for request in asked):
             raise UsageError(f"job {job.id} was answered differently before; the first answer counts")
-        if target is JobStatus.QUEUED:
+        if target is JobStatus.QUEUED and job.runs == 0:
             for need in job.needs:
                 found = await self.jobs.job(need)
                 if found is not None and found.status in (JobStatus.FAILED, JobStatus.CANCELLED):

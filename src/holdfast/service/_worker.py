@@ -79,6 +79,8 @@ class Worker:
         self._clock: Clock = clock or SystemClock()
         self._ids = ids
         self._noticing = Noticing(jobs, self._clock)
+        self._claimed: dict[str, Job] = {}
+        """Jobs that it has, and that wait for their task: the store may go away in between."""
         self._controls: dict[str, Control] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._stopping = self._serving = False
@@ -177,13 +179,14 @@ class Worker:
         if self._clock.monotonic() >= self._next_beat:
             await self._beat()
         due_us = await self._jobs.wake(now_us=self._now_us())
-        claimed = await self._claim()
-        for job in claimed:
+        await self._claim()
+        requests = await self._jobs.requests(worker_id=self.id) if self._claimed or self._controls else []
+        claimed, self._claimed = self._claimed, {}
+        for job in claimed.values():
             log = None if self._logs is None else self._logs.writer(job.id)
             self._controls[job.id] = Control(self._jobs, job, log, self._clock)
-        if self._controls:
-            self._deliver(await self._jobs.requests(worker_id=self.id))
-        for job in claimed:
+        self._deliver(requests)
+        for job in claimed.values():
             self._tasks[job.id] = group.create_task(self._work(job, self._controls[job.id]), name=f"job {job.id}")
         await self._consider_leaving(due_us)
         return self._deadline(due_us)
@@ -196,19 +199,17 @@ class Worker:
             deadlines.append(self._idle_since + self._options.idle_seconds)
         return min(deadlines)
 
-    async def _claim(self) -> list[Job]:
-        free = self._options.places - len(self._tasks)
+    async def _claim(self) -> None:
+        caps, free = self._options.caps, self._options.places - len(self._tasks) - len(self._claimed)
         if self._options.only is None:
-            return (
-                await self._jobs.claim(self.id, self._options.caps, now_us=self._now_us(), limit=free)
-                if free > 0  # places may have become fewer than the jobs that run
-                else []
-            )
-        wanted = [job_id for job_id in self._options.only if job_id not in self._tasks]
-        tries = [
-            await self._jobs.claim_job(job_id, self.id, self._options.caps, now_us=self._now_us()) for job_id in wanted
-        ]
-        return [job for job in tries if job is not None]
+            if free > 0:  # places may have become fewer than the jobs that run
+                claimed = await self._jobs.claim(self.id, caps, now_us=self._now_us(), limit=free)
+                self._claimed |= {job.id: job for job in claimed}
+            return
+        for job_id in self._options.only:
+            if job_id not in self._tasks and job_id not in self._claimed:
+                job = await self._jobs.claim_job(job_id, self.id, caps, now_us=self._now_us())
+                self._claimed |= {} if job is None else {job.id: job}
 
     def _deliver(self, requests: list[JobRequest]) -> None:
         by_job: defaultdict[str, list[JobRequest]] = defaultdict(list)
@@ -257,6 +258,7 @@ class Worker:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        self._claimed.clear()
         self._owner = self._begin_life()
         await self._jobs.register(self._info())
         self._registered = True
@@ -282,11 +284,11 @@ class Worker:
         try:
             outcome = await self._run(job, control)
             control.close()
-            await self._put_down(job, outcome, tuple(control.taken) if outcome.is_unheard else ())
+            await self._put_down(job, outcome)
         finally:
             control.close()
-            self._controls.pop(job.id, None)
-            self._tasks.pop(job.id, None)
+            if self._controls.get(job.id) is control:  # else it has the job again already
+                del self._controls[job.id], self._tasks[job.id]
             self._noticing.wake()
 
     async def _run(self, job: Job, control: Control) -> JobOutcome:
@@ -294,18 +296,20 @@ class Worker:
             return await self._runner.run(job, control)
         except RunBusyError as error:
             wake_us = self._now_us() + int(AWAY_SECONDS * 1_000_000)
-            return JobOutcome(JobStatus.WAITING, str(error), asks=job.asks, wake_us=wake_us, is_unheard=True)
+            taken = tuple(control.taken)
+            return JobOutcome(JobStatus.WAITING, str(error), asks=job.asks, wake_us=wake_us, unheard=taken)
         except Exception as error:  # whatever it is, it fails this job and no other
             logger.info("job %s cannot go on", job.id, exc_info=True)
-            return JobOutcome(JobStatus.FAILED, f"cannot go on: {str(error) or type(error).__name__}")
+            reason = f"cannot go on: {str(error) or type(error).__name__}"
+            return JobOutcome(JobStatus.FAILED, reason, unheard=tuple(control.taken))
 
-    async def _put_down(self, job: Job, outcome: JobOutcome, unheard: tuple[str, ...]) -> None:
+    async def _put_down(self, job: Job, outcome: JobOutcome) -> None:
         """Write down how a job stands. A store that is away is waited for: until then the job is this worker's."""
         asks = outcome.asks if outcome.status in (JobStatus.WAITING, JobStatus.PAUSED) else None
         while True:
             move = JobMove(
                 job.id, JobStatus.RUNNING, outcome.status, job.version, self._now_us(), outcome.reason, self.id,
-                outcome.outputs, asks, outcome.wake_us, unheard,
+                outcome.outputs, asks, outcome.wake_us, outcome.unheard,
             )  # fmt: skip
             try:
                 (after,) = await self._jobs.advance([move])

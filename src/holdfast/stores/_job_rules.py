@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from holdfast.errors import RunBusyError, UsageError
 from holdfast.ports import Caps, Job, JobMove, JobQuery, JobStatus, check_job_transition
 
 NEW = (JobStatus.AWAITING_APPROVAL, JobStatus.QUEUED)
 FOLLOWING = (JobStatus.AWAITING_APPROVAL, JobStatus.QUEUED, JobStatus.PAUSED)
-"""Jobs that have not run, or not to their end, and fail with a job that they need."""
+"""Where a job that has not begun fails with one that it needs."""
 CLAIMED = "claimed"
 WOKEN = "its time has come"
 ASKED = "something was asked of it meanwhile"
@@ -60,9 +62,21 @@ def has_room(lane: str, running: Mapping[str, int], caps: Caps) -> bool:
     return bool(choose([Ready(0, 0, lane, "", 0)], running, caps, 1))
 
 
-def puts_down(move: JobMove) -> bool:
-    """Whether a worker gives a job out of its hands with this, without its end."""
-    return move.source is JobStatus.RUNNING and move.target in (JobStatus.WAITING, JobStatus.PAUSED)
+def minds_requests(move: JobMove) -> bool:
+    """Whether what was asked of a job and is not settled may change this move."""
+    return move.source is JobStatus.RUNNING or move.target is JobStatus.PAUSED
+
+
+def heeding(move: JobMove, asked: Iterable[tuple[str, str]]) -> JobMove | None:
+    """A move as what was asked of the job, by id and kind, makes it; None if that forbids it."""
+    kinds = {kind for request_id, kind in asked if request_id not in move.unheard}
+    if move.source is not JobStatus.RUNNING:
+        return None if move.target is JobStatus.PAUSED and "cancel" in kinds else move
+    if move.target in (JobStatus.WAITING, JobStatus.PAUSED) and kinds:
+        return replace(move, target=JobStatus.QUEUED, reason=ASKED, wake_us=None)
+    if move.target in (JobStatus.COMPLETED, JobStatus.FAILED) and "rerun" in kinds:
+        return replace(move, target=JobStatus.QUEUED, reason=ASKED, outputs=None, asks=())
+    return move
 
 
 def check_new(jobs: Iterable[Job]) -> None:

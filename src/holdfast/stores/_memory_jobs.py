@@ -106,9 +106,10 @@ class MemoryJobs(Closing):
         job = self._jobs.get(move.job_id)
         if job is None or (job.status, job.version) != (move.source, move.version):
             return False
-        asked = (one.id for one in self._requests.values() if one.job_id == job.id)
-        if rules.puts_down(move) and any(request_id not in move.unheard for request_id in asked):
-            move = replace(move, target=JobStatus.QUEUED, reason=rules.ASKED, wake_us=None)
+        asked = [(one.id, one.kind) for one in self._requests.values() if one.job_id == job.id]
+        if (heeding := rules.heeding(move, asked)) is None:
+            return False
+        move = heeding
         if move.target is JobStatus.QUEUED and self._has_lost_need(job):
             return False
         ends = move.target.is_terminal
@@ -148,15 +149,15 @@ class MemoryJobs(Closing):
             return
         reason = rules.following(move.job_id, move.target)
         for job in [*self._jobs.values()]:
-            if move.job_id in job.needs and job.status in rules.FOLLOWING:
+            if move.job_id in job.needs and not job.runs and job.status in rules.FOLLOWING:
                 self._move(JobMove(job.id, job.status, JobStatus.FAILED, job.version, move.now_us, reason, move.by))
 
     def _has_lost_need(self, job: Job) -> bool:
         lost = (JobStatus.FAILED, JobStatus.CANCELLED)
-        return any(self._jobs[need].status in lost for need in job.needs)
+        return not job.runs and any(self._jobs[need].status in lost for need in job.needs)
 
     def _is_ready(self, job: Job) -> bool:
-        met = all(self._jobs[need].status is JobStatus.COMPLETED for need in job.needs)
+        met = job.runs > 0 or all(self._jobs[need].status is JobStatus.COMPLETED for need in job.needs)
         return job.status is JobStatus.QUEUED and met
 
     async def claim(self, worker_id: str, caps: Caps, *, now_us: int, limit: int = 1) -> list[Job]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sqlite3 import Connection
 
 import msgspec
-from msgspec.structs import replace
 
 from holdfast.ports import Ask, Caps, Job, JobMove, JobRequest, JobStatus, WorkerInfo
 from holdfast.stores import _job_rules as rules
@@ -75,11 +74,12 @@ def advance(connection: Connection, telling: Telling, moves: Sequence[JobMove]) 
 
 def _move(connection: Connection, telling: Telling, move: JobMove, worker: str = "") -> bool:
     """Change one status, and what follows from it. Every change of a status comes through here."""
-    if rules.puts_down(move) and any(
-        request_id not in move.unheard
-        for request_id, *_ in connection.execute(SQL["requests_of_job"], (move.job_id,)).fetchall()
-    ):
-        move = replace(move, target=JobStatus.QUEUED, reason=rules.ASKED, wake_us=None)
+    if rules.minds_requests(move):
+        requests = connection.execute(SQL["requests_of_job"], (move.job_id,)).fetchall()
+        heeding = rules.heeding(move, [(request_id, kind) for request_id, _, kind, *_ in requests])
+        if heeding is None:
+            return False
+        move = heeding
     to_queue = move.target is JobStatus.QUEUED
     if to_queue and connection.execute(SQL["lost_need"], (move.job_id,)).fetchone():
         return False

@@ -11,6 +11,7 @@ from holdfast.testing._job_base import (
     JobStoreCase,
     added,
     make_job,
+    make_request,
     make_worker,
     moved,
     read,
@@ -196,6 +197,25 @@ class JobMoves(JobStoreCase):
                     assert found.status is S.FAILED
                     assert f"needs job {cause.id}, which" in found.reason
                 await refused(added(store, needs=(first.id,)), UsageError, "retry that first")
+
+    async def test_a_job_that_has_begun_goes_on_whatever_becomes_of_what_it_needed(self) -> None:
+        for ending in LOST:
+            async with self.opened() as store:
+                needed = await moved(store, await running(store), S.COMPLETED)
+                mine, asked, late = [await running(store, needs=(needed.id,)) for _ in range(3)]
+                asked = await moved(store, asked, S.WAITING)
+                needed = await moved(store, needed, S.QUEUED)
+                worker = make_worker()
+                await store.register(worker)
+                claimed = await store.claim_job(needed.id, worker.id, ANY, now_us=9)
+                assert claimed is not None
+                await moved(store, claimed, ending)
+                late = await moved(store, late, S.WAITING, wake_us=10)
+                assert await store.lose(mine.worker, reason="killed", now_us=11) == [mine.id]
+                assert await store.request(make_request(asked), to(asked, S.QUEUED))
+                assert await store.wake(now_us=11) is None
+                again = await store.claim(worker.id, ANY, now_us=12, limit=9)
+                assert {job.id for job in again} == {mine.id, asked.id, late.id}
 
     async def test_a_job_is_not_queued_again_before_what_it_needs(self) -> None:
         async with self.opened() as store:

@@ -232,6 +232,33 @@ class JobQueue(JobStoreCase):
                 assert after.status is (S.QUEUED if late else S.WAITING)
                 assert await store.requests(job_id=job.id) == ([known, more] if late else [known])
 
+    async def test_a_job_with_a_step_to_be_run_again_does_not_end_before_that_was_heard(self) -> None:
+        async with self.opened() as store:
+            for target, outputs in ((S.COMPLETED, b"1"), (S.FAILED, None)):
+                job = await running(store)
+                rerun = make_request(job, kind="rerun")
+                await store.request(rerun)
+                (after,) = await store.advance([to(job, target, outputs=outputs)])
+                assert after is not None
+                assert (after.status, after.worker, after.outputs, after.ended_us) == (S.QUEUED, "", None, None)
+                assert await store.requests(job_id=job.id) == [rerun]
+            for target, unheard in ((S.CANCELLED, False), (S.FAILED, True)):
+                job = await running(store)
+                rerun = make_request(job, kind="rerun")
+                await store.request(rerun)
+                await moved(store, job, target, unheard=(rerun.id,) if unheard else ())
+                assert await store.requests(job_id=job.id) == []
+
+    async def test_a_job_that_is_to_be_cancelled_is_not_paused_instead(self) -> None:
+        async with self.opened() as store:
+            queued = await added(store)
+            busy = await running(store)
+            for job, kept in ((queued, ()), (busy, ("busy",))):
+                await store.request(make_request(job, kind="cancel", id=f"{'busy' if kept else 'queued'}"))
+                waits = await moved(store, job, S.WAITING, unheard=kept) if kept else job
+                assert await store.advance([to(waits, S.PAUSED)]) == [None]
+                assert await read(store, job) == waits
+
     async def test_a_request_outlives_its_worker_and_ends_with_its_job(self) -> None:
         async with self.opened() as store:
             job = await running(store)

@@ -20,10 +20,12 @@ async def run_external(call: Call) -> Any:
     executor = call.executor
     assert isinstance(executor, External)
     problem = ""
-    if (answer := call.scope.shared.answers.pop(call.ask_id, None)) is not None:
+    answers = call.scope.shared.answers
+    if (answer := answers.get(call.ask_id)) is not None:  # taken when what becomes of it is recorded
         try:
             return coerce_fields(call.step.outputs, answer)
         except JobStepError as error:
+            del answers[call.ask_id]
             problem = f"{error}; answer again"
     deadline = call.deadline_us
     if deadline is not None and deadline <= call.now_us:

@@ -88,9 +88,8 @@ class _Items:
         for index in [index for index in self._results if self._is_passed(index)]:
             del self._results[index]
             self._left.append(index)
-        answers = self._call.scope.shared.answers
         for index, wait in list(self._waiting.items()):
-            if any(ask.id in answers for ask in wait.asks):
+            if self._call.scope.shared.frees(wait):
                 self._show(self._waiting.pop(index), shown=False)
                 self._left.append(index)
 

@@ -35,25 +35,26 @@ UPDATE job_data SET outputs = ? WHERE job = ?;
 UPDATE job_data SET asks = ? WHERE job = ?;
 
 -- name: recount_needs
-UPDATE job SET open_needs = (
+-- A job that has begun needs nothing any more: it would wait for what may never come, in nobody's hands.
+UPDATE job SET open_needs = CASE WHEN runs > 0 THEN 0 ELSE (
     SELECT count(*) FROM job_need JOIN job AS needed ON needed.key = job_need.need
-    WHERE job_need.job = job.key AND needed.status <> 'completed')
+    WHERE job_need.job = job.key AND needed.status <> 'completed') END
 WHERE key = ?;
 
 -- name: lost_need
 -- A need that will not be met unless someone sees to it.
 SELECT needed.id, needed.status FROM job JOIN job_need ON job_need.job = job.key JOIN job AS needed ON needed.key = job_need.need
-WHERE job.id = ? AND needed.status IN ('failed', 'cancelled') LIMIT 1;
+WHERE job.id = ? AND job.runs = 0 AND needed.status IN ('failed', 'cancelled') LIMIT 1;
 
 -- name: recount_dependents
-UPDATE job SET open_needs = (
+UPDATE job SET open_needs = CASE WHEN runs > 0 THEN 0 ELSE (
     SELECT count(*) FROM job_need JOIN job AS needed ON needed.key = job_need.need
-    WHERE job_need.job = job.key AND needed.status <> 'completed')
+    WHERE job_need.job = job.key AND needed.status <> 'completed') END
 WHERE key IN (SELECT job FROM job_need WHERE need = ?);
 
 -- name: dependents
 SELECT job.id, job.status, job.version FROM job_need JOIN job ON job.key = job_need.job
-WHERE job_need.need = ? AND job.status IN ('awaiting_approval', 'queued', 'paused');
+WHERE job_need.need = ? AND job.runs = 0 AND job.status IN ('awaiting_approval', 'queued', 'paused');
 
 -- name: running_lanes
 SELECT lane, count(*) FROM job WHERE status = 'running' GROUP BY lane;
