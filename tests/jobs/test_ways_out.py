@@ -210,13 +210,15 @@ async def test_s3_9_49_abandoned_jobs_leave_no_process_and_no_memory(bench: Benc
         step("look", script("while [ ! -e up ]; do sleep 0.05; done"), exits=(enough,)),
     )
     weights, outcomes = [], []
-    for _ in range(3):  # pools, caches and the allocator are warm after the first
+    for _ in range(5):  # pools, caches and the allocator are warm after the first
         with process_audit():
             outcomes = await asyncio.gather(*(bench.run(made) for _ in range(49)))
         weights.append(weigh(bench))
-    memory, blocks, files = (after - before for before, after in zip(*weights[1:], strict=True))
-    # a store may open a connection more to read; what each job kept would be 49
-    assert (memory < 2_000_000, blocks < 49 * 10, files < 10) == (True, True, True), (memory, blocks, files)
+    # asyncio keeps up to a hundred cancelled timers, at times: the least of two rounds counts, and then of two others
+    before, after = (map(min, *pair) for pair in (weights[1:3], weights[3:]))
+    memory, blocks, files = (late - early for early, late in zip(before, after, strict=True))
+    # a store may open a connection more to read; what each of two rounds of jobs kept would be 98
+    assert (memory < 2_000_000, blocks < 98 * 8, files < 10) == (True, True, True), weights
     assert {outcome.reason.partition(":")[0] for outcome in outcomes} == {"abandoned (step look, rule enough)"}
     assert bench.runtime.inventory() == []
 

@@ -305,7 +305,7 @@ async def test_s3_5_killing_the_zygote_by_hand_stops_neither_trees_nor_later_spa
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stubs wait for the next command also where the machine is busy."""
-    monkeypatch.setattr(_idle, "LINGER_SECONDS", 4.0)
+    monkeypatch.setattr(_idle, "LINGER_SECONDS", 1.5)
 
 
 async def said_by(keeper: Keeper, command: Command) -> tuple[bytes, int]:

@@ -26,6 +26,8 @@ class Line(Struct, eq=False):
     uses: int = 1
     since: float = 0.0
     """when it began to wait, by the monotonic clock"""
+    is_timed: bool = False
+    """whether somebody will look whether it has waited for long enough: one timer for a line, however often it is used"""
     generation: int = field(default_factory=lambda: Forks.generation)
 
     def send(self, handles: list[int]) -> bool:
@@ -70,14 +72,24 @@ class IdleStubs:
             line.since = time.monotonic()
             line.uses += 1
             self._lines.append(line)
-        asyncio.get_running_loop().call_later(LINGER_SECONDS, self._drop, line, line.uses)
+            is_timed, line.is_timed = line.is_timed, True
+        if not is_timed:
+            self._drop_later(line, LINGER_SECONDS)
 
-    def _drop(self, line: Line, uses: int) -> None:
-        """Hang up on one that has waited since."""
+    def _drop_later(self, line: Line, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._drop, line)
+
+    def _drop(self, line: Line) -> None:
+        """Hang up on one that has waited for long enough, or look again when it will have."""
         with self._lock:
-            if line in self._lines and line.uses == uses:
+            left = LINGER_SECONDS - (time.monotonic() - line.since)
+            is_waiting = line in self._lines
+            line.is_timed = is_waiting and left > 0
+            if is_waiting and not line.is_timed:
                 self._lines.remove(line)
                 line.hang_up()
+        if line.is_timed:
+            self._drop_later(line, left)
 
     def hang_up(self) -> None:
         """Let all leave that wait."""

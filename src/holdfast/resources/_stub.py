@@ -27,7 +27,7 @@ PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
-REST_SECONDS = 5.0
+REST_SECONDS = 2.0
 """How long a stub waits for another order. Its owner sends none long before that is over: what is sent is read."""
 ROUND_SECONDS = 0.02
 COUNT_SECONDS = 0.2
