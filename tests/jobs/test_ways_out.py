@@ -217,8 +217,9 @@ async def test_s3_9_49_abandoned_jobs_leave_no_process_and_no_memory(bench: Benc
     # asyncio keeps up to a hundred cancelled timers, at times: the least of two rounds counts, and then of two others
     before, after = (map(min, *pair) for pair in (weights[1:3], weights[3:]))
     memory, blocks, files = (late - early for early, late in zip(before, after, strict=True))
-    # a store may open a connection more to read; what each of two rounds of jobs kept would be 98
-    assert (memory < 2_000_000, blocks < 98 * 8, files < 10) == (True, True, True), weights
+    # a store may open a connection more to read; what each of two rounds of jobs kept would be 98. Of memory that is shared with
+    # other processes our part changes with them, by megabytes in a large process: a job's would be 80 KB or more
+    assert (memory < 98 * 80_000, blocks < 98 * 8, files < 10) == (True, True, True), weights
     assert {outcome.reason.partition(":")[0] for outcome in outcomes} == {"abandoned (step look, rule enough)"}
     assert bench.runtime.inventory() == []
 
