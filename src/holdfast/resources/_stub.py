@@ -21,9 +21,10 @@ import sys
 import time
 
 from holdfast.resources import _cgroup
-from holdfast.resources._below import children, count_tasks, identity, rings, rings_first, signal_trees
+from holdfast.resources._below import children, count_tasks, identity, read_file, rings, rings_first, signal_trees
 
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+MADV_DONTNEED = 4
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
@@ -49,12 +50,22 @@ class _Function(_ctypes.CFuncPtr):
 
 _itself: str = None  # type: ignore[assignment]  # what this program is linked with
 _prctl = _Function(_ctypes.dlsym(_ctypes.dlopen(_itself, 0), "prctl"))
+_madvise = _Function(_ctypes.dlsym(_ctypes.dlopen(_itself, 0), "madvise"))
 
 
 def prctl(option: int, value: int) -> None:
     zero = _UnsignedLong(0)
     if _prctl(_Int(option), _UnsignedLong(value), zero, zero, zero) != 0:
         raise OSError(22, f"prctl {option}")
+
+
+def forget_code() -> None:
+    """Let go of the program text that only the start needed: it is in the kernel's cache, and what is used again comes back."""
+    for line in read_file("/proc/self/maps").splitlines():
+        where, rights, *_ = line.split()
+        if rights == b"r-xp" and b"/" in line:  # of a file, and never written to: nothing is lost
+            start, end = (int(number, 16) for number in where.split(b"-"))
+            _madvise(_UnsignedLong(start), _UnsignedLong(end - start), _Int(MADV_DONTNEED))
 
 
 class Bell:

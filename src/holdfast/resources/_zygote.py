@@ -23,6 +23,7 @@ from holdfast.resources._stub import (
     PR_SET_CHILD_SUBREAPER,
     Bell,
     Stub,
+    forget_code,
     name_process,
     open_socket,
     prctl,
@@ -136,4 +137,5 @@ def main(control: int, owner: int) -> None:
     zygote = Zygote(open_socket(control), owner)
     gc.disable()
     gc.freeze()
+    forget_code()
     zygote.serve()
