@@ -208,7 +208,8 @@ def _flat() -> Row:
         [sys.executable, "-c", code], cwd=BENCH.parent, check=True, capture_output=True, text=True, timeout=300
     )
     growth: dict[str, Any] = json.loads(done.stdout)
-    ok = growth["objects"] < 20 and growth["blocks"] < 50 and growth["files"] == 0
+    # asyncio keeps up to a hundred cancelled timers; one object kept by each would be a thousand
+    ok = growth["objects"] < 150 and growth["blocks"] < 300 and growth["files"] == 0
     return Row(
         "left in the owner after 1,000 acquire/release", "blocks", growth["blocks"], limit=0.0, target="flat", ok=ok
     )
