@@ -1,4 +1,7 @@
-"""One browser and one server for all tests of a worker; a profile of its own for each test."""
+"""One browser and one server for all tests of a file; a profile of its own for each test.
+
+Not for all files of a worker: Chromium starts helpers when it likes, and the next test that audits its processes would be blamed.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report  # type: ignore[return-value]
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     try:
         async with browsing.started() as made:
@@ -41,9 +44,9 @@ async def browser() -> AsyncIterator[Browser]:
         pytest.skip(f"NOT RUN: {error}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A served project that all tests of a worker share; each has jobs of its own."""
+    """A served project that all tests of a file share; each has jobs of its own."""
     made = Site(tmp_path_factory.mktemp("site"))
     made.start()
     yield made
