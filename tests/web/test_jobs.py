@@ -59,6 +59,21 @@ async def test_filters_are_in_the_address_and_survive_a_reload(visit: Visit, pag
     await visit.photograph("no-jobs")
 
 
+async def test_what_is_typed_while_a_filter_is_told_stays(visit: Visit, page: Page) -> None:
+    await visit.go("jobs")
+    field = page.get_by_role("searchbox", name="Search jobs")
+    await field.evaluate("""(field) => addEventListener("hashchange", () => {
+        field.value = "first and more";
+        field.dispatchEvent(new Event("input", {bubbles: true}));
+    }, {once: true})""")
+
+    await field.fill("first")
+    await expect(page).to_have_url(re.compile(r"text=first\+and\+more"))
+    await expect(field).to_have_value("first and more")
+    await page.evaluate("location.hash = '#/jobs?text=of+somebody+else'")
+    await expect(field).to_have_value("of somebody else")
+
+
 async def test_several_jobs_are_cancelled_and_archived_at_once(visit: Visit, page: Page, site: Site, mark: str) -> None:
     ids = [await site.done("gate", f"gate {number}", labels={"of": mark}) for number in range(3)]
     await visit.go(f"jobs?label=of%3D{mark}")

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { query } from "../api";
 import { useGet } from "../hooks";
 import { Icon } from "../parts";
@@ -39,10 +39,23 @@ function Typed(props: {
   isFilter?: boolean;
 }) {
   const [text, setText] = useState(props.value);
-  useEffect(() => setText(props.value), [props.value]);
+  const seen = useRef(props.value);
+  const told = useRef(props.value);
+  // What comes back of this field's own telling may be older than what is typed by now: only what others asked for is shown.
+  if (props.value !== seen.current) {
+    seen.current = props.value;
+    if (props.value !== told.current) {
+      told.current = props.value;
+      setText(props.value);
+    }
+  }
   useEffect(() => {
-    if (text === props.value) return;
-    const timer = setTimeout(() => ask({ [props.name]: text.trim() }), 250);
+    const asked = text.trim();
+    if (asked === told.current) return;
+    const timer = setTimeout(() => {
+      told.current = asked;
+      ask({ [props.name]: asked });
+    }, 250);
     return () => clearTimeout(timer);
   }, [text]);
   return (
