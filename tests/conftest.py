@@ -16,10 +16,11 @@ from holdfast import Runtime
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "leaves_something: what the test leaves behind is what it is about")
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # `make test &` in a script: programs under test would inherit it
+    # `make test &` in a script, `nohup make test`: programs under test would inherit that; what is caught, they do not
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 settings.register_profile("ci", derandomize=True)  # what CI says must not depend on luck; at home luck finds more
