@@ -10,9 +10,11 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.resources.killing import heard, owner
 from tests.resources.trees import (
     CHAIN,
     HOSTILE,
@@ -420,16 +422,70 @@ async def test_many_commands_at_once_are_all_run(keeper: Keeper) -> None:
     assert said == [f"{number}\n".encode() for number in range(40)]
 
 
-async def test_a_tree_that_has_stopped_its_stub_is_ended(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+STOPS_ITS_STUB = "(setsid sleep 1000 &) ; kill -STOP $PPID; echo ready; sleep 1000"
+STOPS_ITS_KEEPERS = "read _ _ _ zygote _ < /proc/$PPID/stat; kill -STOP $zygote; " + STOPS_ITS_STUB
+
+
+async def test_a_tree_that_has_stopped_its_stub_is_ended_and_the_stub_leaves(keeper: Keeper) -> None:
+    process = await plant(keeper, STOPS_ITS_STUB)
+    pids = [use.pid for use in process.processes()]
+    await process.end(grace=0)
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert left(keeper) == []
+
+
+async def test_a_tree_that_has_stopped_all_its_keepers_is_ended(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_kept, "PATIENCE", 0.1)
-    process = await plant(keeper, "(setsid sleep 1000 &) ; kill -STOP $PPID; echo ready; sleep 1000")
+    process = await plant(keeper, STOPS_ITS_KEEPERS)
     pids = [use.pid for use in process.processes()]
     await process.end(grace=0)
     assert process.is_gone
     assert [pid for pid in pids if is_alive(pid)] == []
-    assert process.keeper is not None
-    os.kill(process.keeper.pid, signal.SIGCONT)
+    keeper._wake()  # as the next command would
     assert left(keeper) == []
+
+
+@pytest.mark.usefixtures("patience")
+async def test_s3_5_stopping_a_stub_that_waits_stops_no_later_spawn(keeper: Keeper) -> None:
+    _, waiting = await said_by(keeper, Command(("echo", "there")))
+    os.kill(waiting, signal.SIGSTOP)
+    assert await asyncio.wait_for(said_by(keeper, Command(("echo", "there"))), 20) == (b"there\n", waiting)
+
+
+async def test_s3_5_stopping_the_zygote_stops_no_later_spawn(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_kept, "WAKE_SECONDS", 0.05)
+    zygote = keeper._running().pid
+    os.kill(zygote, signal.SIGSTOP)
+    assert (await asyncio.wait_for(said_by(keeper, Command(("echo", "there"))), 20))[0] == b"there\n"
+    assert keeper.pid == zygote
+
+
+async def test_s3_5_a_zygote_that_was_stopped_leaves_with_its_keeper(caplog: pytest.LogCaptureFixture) -> None:
+    with Keeper() as keeper:
+        process = await plant(keeper, CHAIN)
+        zygote = keeper.pid
+        assert zygote is not None
+        os.kill(zygote, signal.SIGSTOP)
+    await process.end()
+    assert not is_alive(zygote)
+    assert caplog.text == ""
+
+
+@pytest.mark.usefixtures("nothing_is_heard_of_children")
+async def test_the_end_of_a_process_is_told_although_its_owner_blocks_signals(keeper: Keeper) -> None:
+    process = await keeper.spawn(Command(("cat",)))
+    process.close_stdin()
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+    await process.end()
+
+
+@pytest.fixture
+def nothing_is_heard_of_children() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 async def test_a_spawn_is_cancelled_although_the_program_does_not_open(
@@ -502,6 +558,16 @@ async def test_s3_3_a_lack_of_open_files_is_told_and_leaves_nothing(keeper: Keep
     keeper.close()
     assert os.dup(0) == lowest
     os.close(lowest)
+
+
+def test_s3_3_an_order_that_cannot_be_sent_is_told_and_harms_no_other_tree() -> None:
+    mortal = (
+        ("setpriv", "--bounding-set", "-sys_resource,-sys_admin") if os.getuid() == 0 else ()
+    )  # else all is allowed
+    with owner("overfull", wrapper=mortal) as process:
+        said = heard(process)
+    assert "Too many references" in said["refused"]
+    assert said["said"] == "still here\n"
 
 
 @pytest.mark.usefixtures("patience")

@@ -27,6 +27,8 @@ log = get_logger("resources")
 GRACE = 2.0
 PATIENCE = 5.0
 """How long the keeper gets to answer that everything is gone, after the grace."""
+WAKE_SECONDS = 1.0
+"""After how long without an answer the keeper is woken, in case that somebody has stopped it."""
 
 Feed = Callable[[bytes], None]
 CloseHook = Callable[[], Awaitable[object]]
@@ -113,7 +115,7 @@ class KeptProcess:
     def __repr__(self) -> str:
         return f"<KeptProcess {self.pid} {' '.join(self.command.argv)[:60]}>"
 
-    async def open(self, stdio: Stdio) -> None:
+    async def open(self, stdio: Stdio, wake: Callable[[], None]) -> None:
         """Take over the pipes and wait until the command runs. Raises SpawnError if it cannot. The keeper calls this."""
         if self.command.stdin == "pipe":
             self._in = await InPipe.open(stdio.take())
@@ -122,7 +124,9 @@ class KeptProcess:
             self._outs.append(OutPipe(stdio.take()))
         if self.command.stderr == "ring":
             self._outs[1].pour(self._ring.feed)
-        await asyncio.shield(self._started)
+        while not (await asyncio.wait({self._started}, timeout=WAKE_SECONDS))[0]:
+            wake()
+        self._started.result()
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
@@ -228,7 +232,7 @@ class KeptProcess:
             self._tell(f"end {grace}")
             answers: set[asyncio.Future[Any]] = {self._gone, self._stuck}
             done, _ = await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-            if not done:  # stopped by its tree, or held by a file that does not open
+            if not done:  # held by a file that does not open, or stopped with its zygote
                 await asyncio.shield(self._do_without_keeper("does not answer"))
         if not self._gone.done():
             left = _list(self._stuck.result())
