@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -333,9 +334,23 @@ async def test_a_stub_leaves_when_no_more_commands_come(keeper: Keeper) -> None:
 
 async def test_a_stub_leaves_by_itself_when_its_owner_does_not_say_so(keeper: Keeper) -> None:
     _, stub = await said_by(keeper, Command(("echo", "there")))
-    assert outlast(stub, 20)  # the loop stands still
+    assert outlast(stub, 1.5)  # the loop stands still, as in a test that looks who is left
     said, other = await said_by(keeper, Command(("echo", "there")))
     assert (said, other != stub) == (b"there\n", True)
+
+
+def test_stubs_whose_loop_has_ended_take_nobodys_place() -> None:
+    idle, pairs = _idle.IdleStubs(), [socket.socketpair() for _ in range(_idle.MOST)]
+
+    async def give(line: _idle.Line) -> None:
+        idle.give(line, since=time.monotonic() - _idle.LINGER_SECONDS)
+
+    for ours, _ in pairs:
+        asyncio.run(give(_idle.Line(ours)))
+    assert idle.take() is None
+    for ours, theirs in pairs:
+        assert ours.fileno() == -1
+        theirs.close()
 
 
 @pytest.mark.usefixtures("patience")

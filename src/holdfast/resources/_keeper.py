@@ -25,7 +25,7 @@ from holdfast.errors import ManagerClosedError, SpawnError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessTable
 from holdfast.resources._bubblewrap import enclose
-from holdfast.resources._idle import IdleStubs, Line
+from holdfast.resources._idle import IdleStubs, Line, rest_seconds
 from holdfast.resources._kept import WAKE_SECONDS, Command, KeptProcess, Stdio
 from holdfast.resources._loops import surely
 from holdfast.resources._means import Means, find_means
@@ -298,6 +298,7 @@ def _encode(
             "env": env,
             "cwd": os.fsencode(os.path.abspath(command.cwd or ".")),  # the zygote is elsewhere
             "tag": tag,
+            "rest": rest_seconds(),
             "privileges": command.may_gain_privileges,
             "options": options,
             "most": most,

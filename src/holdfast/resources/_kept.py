@@ -86,9 +86,9 @@ class KeptProcess:
         channel: socket.socket,
         live: set[socket.socket],
         table: ProcessTable,
-        give_back: Callable[[], None] | None = None,
+        give_back: Callable[[float], None] | None = None,
     ) -> None:
-        """`give_back` takes the channel when the tree is gone, which is closed without it."""
+        """`give_back` takes the channel when the tree is gone, and since when it is; the channel is closed without it."""
         self.command = command
         self.tag = tag
         """Carried by every process of the tree."""
@@ -98,7 +98,7 @@ class KeptProcess:
         """A protocol's way to take leave before the end."""
         self._table = table
         self._channel = channel
-        self._give_back = give_back or channel.close
+        self._give_back = give_back or (lambda since: channel.close())
         self._live = live
         live.add(channel)
         self._loop = asyncio.get_running_loop()
@@ -283,10 +283,11 @@ class KeptProcess:
         if word != "gone":
             self._do_without_keeper("was killed")
             return
+        since, *status = rest.split()
         self._stop_hearing()
-        self._give_back()
-        if rest:
-            self._on_exit(rest)
+        self._give_back(float(since))
+        if status:
+            self._on_exit(status[0])
         self._on_gone()
 
     def _stop_hearing(self) -> None:

@@ -4,9 +4,9 @@ It is the subreaper of its tree, so a process of the tree that loses its parent 
 (double fork, setsid). `waitpid` saying ECHILD to the stub is therefore the kernel's word that nothing of the tree is left.
 
 Told on the channel: `started` with pid, start time and pidfd inode of leader and stub; `failed ERRNO STAGE`; `alone WHY`, if the
-tree has no control group; `exit STATUS`; `stuck PIDS`; `crowded COUNT`; `gone`, with the STATUS if that was not told before. Heard:
-`end SECONDS`, after which the tree has that long between SIGTERM and SIGKILL. When the channel or the owner is gone the tree is
-killed at once.
+tree has no control group; `exit STATUS`; `stuck PIDS`; `crowded COUNT`; `gone SINCE`, by the monotonic clock, with the STATUS if
+that was not told before. Heard: `end SECONDS`, after which the tree has that long between SIGTERM and SIGKILL. When the channel or
+the owner is gone the tree is killed at once.
 """
 
 import _ctypes
@@ -28,8 +28,6 @@ MADV_DONTNEED = 4
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
-REST_SECONDS = 2.0
-"""How long a stub waits for another order. Its owner sends none long before that is over: what is sent is read."""
 ROUND_SECONDS = 0.02
 COUNT_SECONDS = 0.2
 STUCK_SECONDS = 2.0
@@ -206,6 +204,8 @@ class Stub:
         """How the leader ended, until that is told."""
         self.most: int = spec["most"]
         """How many tasks the tree may have, where the kernel does not see to it; 0 for any number."""
+        self.rest: float = spec["rest"]
+        """How long to wait for another order when the tree is gone. The owner sends none shortly before that is over."""
         self.tag: int = spec["tag"]
         self.groups = [f"{place}/{_cgroup.group_name(self.tag)}" for place in self.places]
         """Where the tree's control group is, if it has one."""
@@ -224,7 +224,7 @@ class Stub:
     def await_order(self) -> list[int]:
         """The files that come with another order; none if nothing is ordered for so long, or the owner hangs up or is gone."""
         name_process(b"holdfast-spare")
-        while rings_first(self.channel.fileno(), self.owner, REST_SECONDS) == self.channel.fileno():
+        while rings_first(self.channel.fileno(), self.owner, self.rest) == self.channel.fileno():
             try:
                 message, handles = receive(self.channel, FDS)
             except OSError:
@@ -262,10 +262,10 @@ class Stub:
         for group in self.groups:
             _cgroup.remove(group)
         self.leash.cut()
-        if self.status is None:
-            self.tell("gone")
-        else:  # most leaders leave nobody behind: one word wakes the owner once
-            self.tell("gone", self.status)
+        status = (
+            [] if self.status is None else [self.status]
+        )  # most leaders leave nobody behind: one word wakes the owner once
+        self.tell("gone", time.monotonic(), *status)
 
     def overdue(self) -> bool:
         return bool(self.deadline) and time.monotonic() >= self.deadline
