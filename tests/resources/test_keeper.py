@@ -24,6 +24,7 @@ from tests.resources.trees import (
     STDOUT_FLOOD,
     is_alive,
     left,
+    no_file_is_left,
     plant,
     program_that_does_not_open,
     shell,
@@ -628,10 +629,10 @@ async def test_s3_5_killing_all_keepers_at_once_leaves_nothing(keeper: Keeper) -
 
 async def test_what_cannot_be_killed_is_never_said_to_be_gone() -> None:
     class Hopeless(SystemProcessTable):
-        """Something with the tag is there, whatever is done about it."""
+        """Something with the tag is there, whatever is done about it, until it leaves by itself."""
 
         def carriers(self, tag: int) -> list[int]:
-            return [stranger.pid]
+            return [stranger.pid] if stranger.poll() is None else []
 
     with Keeper(Hopeless()) as keeper, subprocess.Popen(["sleep", "1000"]) as stranger:  # noqa: ASYNC220
         process = await plant(keeper, CHAIN)
@@ -642,6 +643,20 @@ async def test_what_cannot_be_killed_is_never_said_to_be_gone() -> None:
         assert not process.is_gone
         assert stranger.poll() is None
         stranger.kill()
+        stranger.wait()
+        await process.end(grace=20)
+        assert process.is_gone
+
+
+async def test_what_cannot_be_looked_for_is_not_said_to_be_gone_and_is_looked_for_again(keeper: Keeper) -> None:
+    process = await plant(keeper, CHAIN)
+    assert process.keeper is not None
+    os.kill(process.keeper.pid, signal.SIGKILL)
+    with no_file_is_left(), pytest.raises(StuckError, match="unknown left"):
+        await process.end(grace=20)
+    assert not process.is_gone
+    await process.end(grace=20)
+    assert process.is_gone
 
 
 async def test_signals_that_end_a_server_do_not_end_its_keepers(keeper: Keeper) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from msgspec import Struct
 
-from holdfast.errors import SpawnError, StuckError, UsageError
+from holdfast.errors import PlatformError, SpawnError, StuckError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessIdentity, ProcessTable, ProcessUse
 from holdfast.resources._cgroup import find_groups, kill, remove
@@ -229,16 +229,22 @@ class KeptProcess:
         if not self._gone.done():
             if self._in is not None:
                 self._in.abort()
-            self._tell(f"end {grace}")
-            answers: set[asyncio.Future[Any]] = {self._gone, self._stuck}
-            done, _ = await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-            if not done:  # held by a file that does not open, or stopped with its zygote
+            if not await self._ask_for_end(grace):  # held by a file that does not open, or stopped with its zygote
                 await asyncio.shield(self._do_without_keeper("does not answer"))
         if not self._gone.done():
             left = _list(self._stuck.result())
             raise StuckError(f"{self.command.argv[0]} could not be ended: {left} left; end them by hand, as their user")
         for pipe in self._outs:
             pipe.close()
+
+    async def _ask_for_end(self, grace: float) -> bool:
+        """Whether there was an answer. There is none from a keeper that was found missing before."""
+        if self._search is not None and self._search.done():
+            return False
+        self._tell(f"end {grace}")
+        answers: set[asyncio.Future[Any]] = {self._gone, self._stuck}
+        done, _ = await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
 
     async def _say_goodbye(self, goodbye: CloseHook, grace: float) -> None:
         try:
@@ -295,11 +301,13 @@ class KeptProcess:
         self._live.discard(self._channel)
 
     def _do_without_keeper(self, why: str) -> asyncio.Task[None]:
-        """Look for what it kept. It leaves, if it can, since we hang up."""
+        """Look for what it kept; again, if something was left the last time. It leaves, if it can, since we hang up."""
         if self._search is None:
             log.warning("the keeper of %s %s; killing what it kept", self, why)
             self._stop_hearing()
             self._channel.close()
+        if self._search is None or self._search.done():
+            self._stuck = self._loop.create_future() if self._stuck.done() else self._stuck
             self._search = self._loop.create_task(self._find_the_rest())
         return self._search
 
@@ -351,7 +359,12 @@ class KeptProcess:
     async def _find_the_rest(self) -> None:
         if not self._exited.done() and self.leader is not None:
             self._exited.set_result(-9)
-        left = await asyncio.to_thread(kill_carriers, self._table, self.tag)
+        try:
+            left = await asyncio.to_thread(kill_carriers, self._table, self.tag)
+        except (OSError, RuntimeError, PlatformError) as error:  # no room for files or a thread: nothing is proved
+            log.error("what %s left cannot be looked for: %s", self, error)
+            self._on_stuck("")
+            return
         if left:
             self._on_stuck(" ".join(map(str, left)))
         else:

@@ -68,6 +68,13 @@ async def _sweep_row(
 
 def why_not(owner: ProcessIdentity, table: ProcessTable) -> str:
     """Why an owner cannot be taken for dead; empty if it is proved to be."""
+    try:
+        return _why_not(owner, table)
+    except OSError as error:  # too many open files
+        return f"whether its owner is alive cannot be told: {error}"
+
+
+def _why_not(owner: ProcessIdentity, table: ProcessTable) -> str:
     here, there = table.place(), owner.place
     if there.machine != here.machine:
         return f"its owner is on another machine, {there.machine}"
