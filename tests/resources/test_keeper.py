@@ -32,7 +32,7 @@ from tests.resources.trees import (
 from tests.runs.support import until
 
 from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, StuckError, UsageError
-from holdfast.resources import Command, Keeper, KeptProcess, SystemProcessTable, _idle, _kept
+from holdfast.resources import Command, Keeper, KeptProcess, SystemProcessTable, _cgroup, _idle, _kept
 from holdfast.testing._audit import outlast, started_here
 
 
@@ -102,6 +102,14 @@ async def test_a_flood_on_standard_error_never_stops_the_process_and_its_last_by
     await process.end(0.05)
 
 
+async def test_what_waited_until_nothing_more_was_read_is_poured_out_and_so_is_all_that_follows(keeper: Keeper) -> None:
+    came = bytearray()
+    async with await keeper.spawn(Command(("head", "-c", "5000000", "/dev/zero"), stderr="pipe")) as process:
+        await until(lambda: process._reader(0).is_crowded)
+        await asyncio.wait_for(process.pour(came.extend, came.extend), 20)
+    assert len(came) == 5_000_000
+
+
 async def test_standard_error_can_be_read_or_go_with_standard_output(keeper: Keeper) -> None:
     async with await keeper.spawn(Command(("sh", "-c", "echo oops >&2"), stderr="pipe")) as process:
         assert await process.read_stderr() == b"oops\n"
@@ -136,6 +144,13 @@ async def test_a_well_behaved_process_gets_to_say_goodbye(keeper: Keeper) -> Non
 
     process.goodbye = close
     await process.end(grace=20)
+    assert process.returncode == 3
+
+
+@pytest.mark.parametrize("grace", [float("inf"), 1e9])
+async def test_a_process_may_have_all_the_time_it_wants_to_say_goodbye(keeper: Keeper, grace: float) -> None:
+    process = await plant(keeper, "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+    await process.end(grace)
     assert process.returncode == 3
 
 
@@ -241,6 +256,24 @@ async def test_command_environment_and_folder_arrive_as_given_however_large(keep
     words = ("sh", "-c", 'printf "%s|%s|%s|%s" "$PWD" "$#" "${#LARGE}" "${EMPTY-unset}"', "sh", *["x" * 1000] * 300)
     async with await keeper.spawn(Command(words, env=env, cwd="/usr")) as process:
         assert await process.read() in (b"/usr|300|60000|", b"/usr|300|120000|")
+
+
+async def test_bytes_that_are_no_text_arrive_as_given(keeper: Keeper) -> None:
+    odd = os.fsdecode(b"odd \xff")
+    env = {"PATH": os.environ["PATH"], "ODD": odd}
+    async with await keeper.spawn(Command(("sh", "-c", 'printf "%s|%s" "$1" "$ODD"', "sh", odd), env=env)) as process:
+        assert await process.read() == b"odd \xff|odd \xff"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [Command(("echo", "\ud800")), Command(("\ud800",)), Command(("true",), env={"A": "\ud800"}), Command(("true",), cwd="\ud800")],
+    ids=["argument", "program", "environment", "folder"],
+)  # fmt: skip
+async def test_text_that_has_no_bytes_is_refused_in_words(keeper: Keeper, command: Command) -> None:
+    with pytest.raises(UsageError, match=r"cannot hold '\\ud800', which is half a character"):
+        await keeper.spawn(command)
+    assert keeper._live == set()
 
 
 @pytest.mark.parametrize("standing", [1, 2, 3])
@@ -574,6 +607,43 @@ async def test_s3_3_a_lack_of_open_files_is_told_and_leaves_nothing(keeper: Keep
     keeper.close()
     assert os.dup(0) == lowest
     os.close(lowest)
+
+
+async def test_s3_3_a_limit_on_the_size_of_files_is_told_and_leaves_nothing(keeper: Keeper) -> None:
+    keeper._running()
+    before = os.listdir("/proc/self/fd")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, hard))
+    try:
+        with pytest.raises(SpawnError, match="File too large; see to the limits"):
+            await keeper.spawn(Command(("true",)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.fixture
+def pids() -> Iterator[Path]:
+    """A control group that counts processes."""
+    points = [Path(point) for kind, point, _ in _cgroup.hierarchies() if kind == "pids"]
+    if not points or not os.access(points[0] / "cgroup.procs", os.W_OK):
+        pytest.skip("no control group that counts processes may be made here")
+    group = points[0] / f"test-{os.getpid()}"
+    group.mkdir()
+    yield group
+    group.rmdir()
+
+
+@pytest.mark.parametrize("room", [1, 2])
+async def test_s3_3_a_full_process_table_is_told_and_leaves_nothing(pids: Path, room: int) -> None:
+    with Keeper() as keeper:
+        (pids / "cgroup.procs").write_text(str(keeper._running().pid))
+        (pids / "pids.max").write_text(str(room))  # the zygote; the zygote and a stub
+        with pytest.raises(SpawnError, match="unavailable; see to the limits of processes"):
+            await keeper.spawn(Command(("echo", "there")))
+        assert left(keeper) == []
+        (pids / "pids.max").write_text("max")
+        assert (await said_by(keeper, Command(("echo", "there"))))[0] == b"there\n"
 
 
 def test_s3_3_an_order_that_cannot_be_sent_is_told_and_harms_no_other_tree() -> None:

@@ -58,6 +58,16 @@ async def greet(process: KeptProcess) -> None:
     assert await process.readline() == b"ready\n"
 
 
+async def test_a_program_whose_name_is_no_text_can_be_written_down(tmp_path: Path) -> None:
+    program = os.fsencode(tmp_path) + b"/odd-\xff"
+    os.symlink("/bin/cat", program)
+    async with SqliteLedger(tmp_path / "holdfast.db") as ledger:
+        manager = ProcessManager(ledger)
+        lease = await manager.acquire(ProcessSpec(Command((os.fsdecode(program),))), Borrower())
+        assert [row.name for row in await ledger.rows()] == [lease.name] == ["odd-?"]
+        await manager.release_all()
+
+
 CHAINED = ProcessSpec(shell(CHAIN), handshake=greet)
 
 

@@ -67,7 +67,7 @@ class Keeper:
 
     async def spawn(self, command: Command, *, tag: int = 0) -> KeptProcess:
         """Start a command. Its pipes belong to the running loop. Raises SpawnError if it cannot run, SandboxError if it cannot be
-        confined as it says; then nothing is left.
+        confined as it says; then nothing is left. Text is turned into bytes as `subprocess` does, by os.fsencode().
 
         `tag` is what its processes carry, made before if it was written down before.
         """
@@ -77,6 +77,8 @@ class Keeper:
             return await self._spawn(command, tag or new_tag())
         except OSError as error:
             raise _lacking(command, error) from error
+        except UnicodeEncodeError as error:
+            raise _unsayable(error) from error
 
     async def _spawn(self, command: Command, tag: int) -> KeptProcess:
         self._running()  # refused before there is anything to clean up
@@ -260,6 +262,13 @@ class _Pipes(Struct):
 def _lacking(command: Command, error: OSError) -> SpawnError:
     advice = "raise the limit of open files" if error.errno in (EMFILE, ENFILE) else "see to the limits of this process"
     return SpawnError(f"cannot start {command.argv[0]}: {error}; {advice}")
+
+
+def _unsayable(error: UnicodeEncodeError) -> UsageError:
+    return UsageError(
+        f"a command, its environment and its folder cannot hold {error.object[error.start]!a}, which is half a character and has "
+        "no bytes; leave it out, or make text from bytes with os.fsdecode()"
+    )
 
 
 def _pipe(readers: list[int], writers: list[int]) -> None:

@@ -30,6 +30,8 @@ PATIENCE = 5.0
 WAKE_SECONDS = 1.0
 """After how long without an answer the keeper is woken, in case that somebody has stopped it."""
 
+LACKS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
 Feed = Callable[[bytes], None]
 CloseHook = Callable[[], Awaitable[object]]
 
@@ -402,6 +404,8 @@ async def _result(future: asyncio.Future[int] | asyncio.Future[None]) -> int:
 def _why(command: Command, number: int, stage: str) -> str:
     """What went wrong, and what to do."""
     name = command.argv[0]
+    if number in LACKS:
+        return f"cannot start {name}: {os.strerror(number)}; see to the limits of processes, memory and open files here"
     if stage == "cwd":
         return f"cannot start {name} in {command.cwd}: {os.strerror(number)}; see to that folder"
     if stage == "command" and number == errno.ENOENT:

@@ -76,9 +76,12 @@ class LinuxMeans:
 
     def hold(self, data: bytes) -> int:
         handle = os.memfd_create("holdfast-spec")
-        with os.fdopen(handle, "wb", closefd=False) as file:
-            file.write(data)
-        os.lseek(handle, 0, os.SEEK_SET)
+        try:
+            with os.fdopen(handle, "wb", closefd=False) as file:
+                file.write(data)
+        except OSError:  # no memory, or a limit on the size of files
+            os.close(handle)
+            raise
         return handle
 
     def launch(self, control: socket.socket) -> subprocess.Popen[bytes]:

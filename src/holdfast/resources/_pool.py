@@ -208,7 +208,8 @@ class PooledManager(ABC, Generic[S, R]):
     def begin(self, spec: Spec) -> Entry[R]:
         """Start making a resource. Whoever waits for it may leave; the task is the pool's own."""
         since = self._clock.time_ns() // 1000
-        row = LedgerRow(new_id(), self.kind, spec.name, self._owner, since)
+        name = spec.name.encode(errors="replace").decode()  # a program's name may be bytes that are no text
+        row = LedgerRow(new_id(), self.kind, name, self._owner, since)
         entry: Entry[R] = Entry(spec.key(), row)
         entry.making = self._own(self._make(spec, entry))
         entry.making.add_done_callback(_look)

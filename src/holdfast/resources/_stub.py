@@ -31,6 +31,8 @@ FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
 ROUND_SECONDS = 0.02
 COUNT_SECONDS = 0.2
 STUCK_SECONDS = 2.0
+LONGEST_SECONDS = 3600.0
+"""What poll() is given at once: it takes no more than some weeks, and a grace may be endless."""
 
 
 class _UnsignedLong(_ctypes._SimpleCData):  # type: ignore[type-arg]
@@ -278,7 +280,7 @@ class Stub:
 
     def patience(self) -> float | None:
         if self.deadline:
-            return max(0.0, self.deadline - time.monotonic()) * 1000
+            return min(max(0.0, self.deadline - time.monotonic()), LONGEST_SECONDS) * 1000
         return COUNT_SECONDS * 1000 if self.most else None
 
     def listen(self, patience: float | None) -> None:
