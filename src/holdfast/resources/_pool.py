@@ -165,6 +165,7 @@ class PooledManager(ABC, Generic[S, R]):
 
     async def _acquire(self, spec: S, run_id: str) -> PooledLease[R]:
         while True:
+            self._check_open()  # another thread may have closed it since, or somebody while an unhealthy one was ended
             lease = await self._take_turn(Waiter(spec, run_id))
             try:
                 if await self._is_ready(lease.entry):
@@ -238,8 +239,14 @@ class PooledManager(ABC, Generic[S, R]):
         try:
             await self.ledger.put(entry.row)
         except BaseException:  # what is not written down must not be
-            await surely(self.end(resource))
+            await surely(self._end_unwritten(entry, resource))
             raise
+
+    async def _end_unwritten(self, entry: Entry[R], resource: R) -> None:
+        try:
+            await self.end(resource)
+        except Exception as error:  # whatever it is, the intent stays in the ledger
+            raise StuckError(f"{self.kind} {entry.row.name} could not be ended: {error}") from error
 
     async def _watch(self, entry: Entry[R], resource: R) -> None:
         """End what died by itself: its row must go, and whatever it left."""
@@ -333,7 +340,7 @@ class PooledManager(ABC, Generic[S, R]):
         """Take its row out. If the ledger is out of reach now, the next sweep does it."""
         try:
             await self.ledger.remove(entry.row.id)
-        except StorageError as error:
+        except Exception as error:  # it is gone, whatever a ledger raises
             log.warning("%s %s is gone but still in the ledger: %s", self.kind, entry.row.name, error)
 
     def _forget(self, entry: Entry[R]) -> None:
