@@ -492,7 +492,21 @@ async def test_a_tree_that_has_stopped_all_its_keepers_is_ended(
     await process.end(grace=0)
     assert process.is_gone
     assert [pid for pid in pids if is_alive(pid)] == []
-    keeper._wake()  # as the next command would
+    assert left(keeper) == []
+
+
+async def test_a_stub_that_is_stopped_for_good_goes_with_its_tree(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_kept, "PATIENCE", 0.1)
+    process = await plant(keeper, CHAIN)
+    assert process.keeper is not None
+    assert keeper.pid is not None
+    os.kill(keeper.pid, signal.SIGKILL)  # which would let it go on
+    assert outlast(keeper.pid, 10)
+    os.kill(process.keeper.pid, signal.SIGSTOP)
+    await process.end(grace=0)
+    assert process.is_gone
     assert left(keeper) == []
 
 

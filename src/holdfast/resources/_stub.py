@@ -190,6 +190,7 @@ class Stub:
         self.places = places
         self.bell = Bell()  # no end of a child is missed: `serve` looks first
         self.me = identity(os.getpid())
+        self.locks = resource.getrlimit(RLIMIT_LOCKS)
         self.poll = select.poll()
         for handle in (self.bell.fd, owner, channel.fileno()):
             self.poll.register(handle, select.POLLIN)
@@ -239,9 +240,9 @@ class Stub:
         return []
 
     def start(self, spec: dict, stdio: list[int], stage: list[str]) -> int:  # type: ignore[type-arg]
-        """The leader is born with the tag and in the group of its tree: both are ours for a moment."""
-        soft, hard = resource.getrlimit(RLIMIT_LOCKS)
-        resource.setrlimit(RLIMIT_LOCKS, (self.tag, hard))
+        """The leader is born with the tag and in the group of its tree. The group is ours for a moment; the tag as long as the tree
+        is there, so that whoever has to do without us ends us with the tree."""
+        resource.setrlimit(RLIMIT_LOCKS, (self.tag, self.locks[1]))
         place = ""
         try:
             place = _cgroup.enter(self.places, self.tag)
@@ -250,7 +251,6 @@ class Stub:
         try:
             return start_leader(spec, stdio, stage, self.leash)
         finally:
-            resource.setrlimit(RLIMIT_LOCKS, (soft, hard))
             if place:
                 _cgroup.leave(place)
 
@@ -264,6 +264,7 @@ class Stub:
         for group in self.groups:
             _cgroup.remove(group)
         self.leash.cut()
+        resource.setrlimit(RLIMIT_LOCKS, self.locks)
         status = (
             [] if self.status is None else [self.status]
         )  # most leaders leave nobody behind: one word wakes the owner once
