@@ -411,12 +411,20 @@ async def test_s3_5_killing_a_stub_that_waits_stops_no_later_spawn(keeper: Keepe
 
 
 @pytest.mark.usefixtures("patience")
-async def test_s3_5_a_stub_that_waits_goes_on_without_its_zygote(keeper: Keeper) -> None:
+async def test_s3_5_no_stub_waits_without_its_zygote_which_would_let_it_go_on(keeper: Keeper) -> None:
     _, waiting = await said_by(keeper, Command(("echo", "there")))
+    busy = await plant(keeper, "echo ready; read line")
     assert keeper.pid is not None
+    assert busy.keeper is not None
+    assert busy.keeper.pid == waiting
+    _, other = await said_by(keeper, Command(("echo", "there")))
+    os.kill(other, signal.SIGSTOP)
     os.kill(keeper.pid, signal.SIGKILL)
-    assert outlast(keeper.pid, 10)
-    assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", waiting)
+    assert outlast(other, 10)
+    busy.close_stdin()
+    await busy.gone()
+    assert outlast(waiting, 1)
+    assert (await said_by(keeper, Command(("echo", "there"))))[0] == b"there\n"
 
 
 @pytest.mark.usefixtures("patience")

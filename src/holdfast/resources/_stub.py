@@ -23,7 +23,7 @@ import time
 from holdfast.resources import _cgroup
 from holdfast.resources._below import children, count_tasks, identity, read_file, rings, rings_first, signal_trees
 
-PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 MADV_DONTNEED = 4
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
@@ -183,10 +183,11 @@ def find_programs(name: bytes, env: dict[bytes, bytes]) -> list[bytes]:
 class Stub:
     """Keeps one tree at a time."""
 
-    def __init__(self, channel: _socket.socket, owner: int, places: list[str]) -> None:
+    def __init__(self, channel: _socket.socket, owner: int, places: list[str], zygote: int) -> None:
         os.setsid()
         self.channel = channel
         self.owner = owner
+        self.zygote = zygote
         self.places = places
         self.bell = Bell()  # no end of a child is missed: `serve` looks first
         self.me = identity(os.getpid())
@@ -197,6 +198,7 @@ class Stub:
 
     def take_order(self, spec: dict, stdio: list[int]) -> None:  # type: ignore[type-arg]
         """Start a tree."""
+        prctl(PR_SET_PDEATHSIG, 0)
         name_process(b"holdfast-stub")
         self.leader = 0
         self.deadline = 0.0
@@ -225,8 +227,10 @@ class Stub:
         """What stands between us and the tree, takes SIGTERM for SIGKILL to all inside, and leaves when they do."""
 
     def await_order(self) -> list[int]:
-        """The files that come with another order; none if nothing is ordered for so long, or the owner hangs up or is gone."""
+        """The files that come with another order; none if nothing is ordered for so long, or the owner or the zygote is gone."""
         name_process(b"holdfast-spare")
+        if not self.has_zygote():
+            return []
         while rings_first(self.channel.fileno(), self.owner, self.rest) == self.channel.fileno():
             try:
                 message, handles = receive(self.channel, FDS)
@@ -268,7 +272,12 @@ class Stub:
         status = (
             [] if self.status is None else [self.status]
         )  # most leaders leave nobody behind: one word wakes the owner once
-        self.tell("gone", time.monotonic(), *status)
+        prctl(PR_SET_PDEATHSIG, _signal.SIGKILL)  # there is nothing to keep now
+        self.tell("gone", time.monotonic() if self.has_zygote() else 0, *status)
+
+    def has_zygote(self) -> bool:
+        """Whether there is somebody to let us go on if we are stopped. Without, we wait for no more orders."""
+        return os.getppid() == self.zygote
 
     def overdue(self) -> bool:
         return bool(self.deadline) and time.monotonic() >= self.deadline

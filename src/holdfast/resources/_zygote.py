@@ -45,6 +45,7 @@ class Zygote:
             _signal.signal(number, _signal.SIG_IGN)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         name_process(b"holdfast-keeper")
+        self.pid = os.getpid()
         self.control = control
         self.owner = owner
         self.bell = Bell()
@@ -105,7 +106,7 @@ class Zygote:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
             self.bell.close()
             self.control.close()
-            stub = Stub(channel, self.owner, self.places)
+            stub = Stub(channel, self.owner, self.places, self.pid)
             while handles:
                 stub.take_order(read_spec(handles[0]), handles[1:])
                 stub.serve()
