@@ -15,6 +15,7 @@ from tests.runs.support import until
 from holdfast.errors import ManagerClosedError, RunEndedError, StoreUnavailableError, StuckError
 from holdfast.ports import Holder
 from holdfast.resources import Limits, PooledLease
+from holdfast.resources._loops import on_loop
 from holdfast.stores import MemoryLedger
 from holdfast.testing import ManualClock
 from holdfast.testing.resource_conformance import Borrower, ResourceManagerConformance
@@ -242,6 +243,24 @@ async def test_release_all_sends_those_who_wait_away_and_stops_what_is_being_mad
             with pytest.raises(ManagerClosedError):
                 await asked
         assert manager.made == manager.ended == ["a"]
+
+
+async def test_one_who_asks_in_the_moment_in_which_the_last_holder_leaves_gets_one_of_its_own() -> None:
+    async with things() as manager:
+        leaving = asyncio.create_task(manager.acquire(ThingSpec("a", Future()), Borrower()))
+        await until(lambda: bool(manager.inventory()))
+        (entry,) = manager._queue.entries.values()
+        (last,) = entry.leases
+
+        async def at_once() -> PooledLease[Any]:
+            leaves, comes = manager._release(last), manager._acquire(ThingSpec("a"), "another run")
+            return (await asyncio.gather(leaves, comes))[1]
+
+        lease = await on_loop(manager._home.loop, at_once())
+        assert lease.resource.is_there
+        with pytest.raises(RunEndedError):
+            await leaving
+        await lease.release()
 
 
 async def test_nothing_is_made_anew_while_everything_is_released() -> None:

@@ -29,6 +29,7 @@ from holdfast.resources import (
     _table,
     list_held,
     sweep_everything,
+    sweep_ledger,
 )
 from holdfast.resources._keeper import new_tag
 from holdfast.resources._sweep import is_same
@@ -131,6 +132,22 @@ async def test_s3_6_an_owner_that_cannot_be_looked_at_is_not_taken_for_dead(tmp_
 async def test_a_process_that_cannot_be_looked_at_is_not_said_to_carry_nothing() -> None:
     with no_file_is_left(), pytest.raises(OSError, match="Too many open files"):
         _table._carries(os.getpid(), new_tag())
+
+
+async def test_a_row_whose_end_breaks_does_not_keep_the_sweep_from_the_others(dead: ProcessIdentity) -> None:
+    ledger = MemoryLedger()
+    rows = [row_of(dead, kind="thing", name=name) for name in ("breaks", "ends")]
+    for row in rows:
+        await ledger.put(row)
+
+    async def end(row: LedgerRow) -> str:
+        if row.name == "breaks":
+            raise RuntimeError("it broke")
+        return ""
+
+    report = await sweep_ledger(ledger, TABLE, {"thing": end})
+    assert [(row.name, why) for row, why in report.left] == [("breaks", "it broke")]
+    assert [row.name for row in report.ended] == ["ends"]
 
 
 async def test_s3_6_two_owners_on_one_host_leave_each_other_alone(tmp_path: Path) -> None:

@@ -305,6 +305,7 @@ class PooledManager(ABC, Generic[S, R]):
     def end_soon(self, entry: Entry[R]) -> None:
         """End it without waiting. What goes wrong is in the log, the inventory and the ledger."""
         if entry.state not in ("ending", "gone"):
+            entry.state = "ending"  # now: before the task begins, somebody may ask for one like it
             entry.ending = self._own(self._end(entry))
             entry.ending.add_done_callback(_look)
 
@@ -314,7 +315,6 @@ class PooledManager(ABC, Generic[S, R]):
             await asyncio.shield(entry.ending)
 
     async def _end(self, entry: Entry[R]) -> None:
-        entry.state = "ending"
         for task in (entry.resting, entry.watching):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()

@@ -57,8 +57,8 @@ async def _sweep_row(
         problem = await end_orphan(row)
         if not problem:
             await ledger.remove(row.id)
-    except (OSError, StorageError) as error:
-        problem = str(error)
+    except Exception as error:  # a user's kind may raise anything; the other rows have their turn all the same
+        problem = str(error) or type(error).__name__
     if problem:
         log.warning("%s %s of a dead owner could not be ended: %s", row.kind, row.name, problem)
         report.left.append((row, problem))
