@@ -25,6 +25,8 @@ NOT_PROMISED = {
     "test_a_tree_that_has_stopped_its_stub_is_ended_and_the_stub_leaves": _NO_STUB,
     "test_a_tree_that_has_stopped_all_its_keepers_is_ended": _NO_STUB,
     "test_a_stub_that_is_stopped_for_good_goes_with_its_tree": _NO_STUB,
+    "test_a_limit_that_lets_no_process_be_marked_is_told": "the mark is a variable there",
+    "test_s3_3_a_full_process_table_is_told_and_leaves_nothing": _NO_STUB,
     "test_s3_5_stopping_a_stub_that_waits_stops_no_later_spawn": _NO_STUB,
     "test_a_spawn_is_cancelled_although_the_program_does_not_open": _NO_STUB,
     "test_s3_3_a_stub_without_room_for_files_says_so_or_runs_the_command_with_all_of_them": _NO_STUB,

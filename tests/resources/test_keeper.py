@@ -33,6 +33,7 @@ from tests.runs.support import until
 
 from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, StuckError, UsageError
 from holdfast.resources import Command, Keeper, KeptProcess, SystemProcessTable, _cgroup, _idle, _kept
+from holdfast.resources._stub import RLIMIT_LOCKS
 from holdfast.testing._audit import outlast, started_here
 
 
@@ -203,7 +204,9 @@ async def test_input_that_nobody_reads_does_not_stop_the_end(keeper: Keeper) -> 
         (Command(("no-such-command",), env={"PATH": "/usr/bin:/bin"}), "no such command; install it"),
         (Command(("true",), cwd="/no/such/folder"), "in /no/such/folder: No such file"),
         (Command(("/etc/passwd",)), "Permission denied"),
-        (Command(("echo", "a\0b")), "Invalid argument"),
+        (Command(("echo", "a\0b")), "Invalid argument; see that no word holds a null character"),
+        (Command(("true",), env={"PATH": "/usr/bin:/bin", "A=B": "C"}), "no variable's name an equals sign"),
+        (Command(("true", "x" * 2_000_000)), "Argument list too long; give it less"),
     ],
 )
 async def test_s3_3_a_command_that_cannot_start_says_why_and_leaves_nothing(
@@ -642,6 +645,13 @@ async def test_s3_3_a_limit_on_the_size_of_files_is_told_and_leaves_nothing(keep
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert os.listdir("/proc/self/fd") == before
+
+
+async def test_a_limit_that_lets_no_process_be_marked_is_told(keeper: Keeper) -> None:
+    resource.prlimit(keeper._running().pid, RLIMIT_LOCKS, (1000, 1000))
+    with pytest.raises(SpawnError, match="raise the hard limit of file locks"):
+        await keeper.spawn(Command(("true",)))
+    assert left(keeper) == []
 
 
 @pytest.fixture

@@ -31,6 +31,11 @@ WAKE_SECONDS = 1.0
 """After how long without an answer the keeper is woken, in case that somebody has stopped it."""
 
 LACKS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+ADVICE = {
+    errno.E2BIG: "give it less on its command line and in its environment",
+    errno.EINVAL: "see that no word holds a null character, and no variable's name an equals sign",
+    **dict.fromkeys(LACKS, "see to the limits of processes, memory and open files here"),
+}
 
 Feed = Callable[[bytes], None]
 CloseHook = Callable[[], Awaitable[object]]
@@ -405,13 +410,16 @@ def _why(command: Command, number: int, stage: str) -> str:
     """What went wrong, and what to do."""
     name = command.argv[0]
     if number in LACKS:
-        return f"cannot start {name}: {os.strerror(number)}; see to the limits of processes, memory and open files here"
+        return f"cannot start {name}: {os.strerror(number)}; {ADVICE[number]}"
+    if stage == "tag":
+        return f"cannot start {name}: its processes cannot be marked; raise the hard limit of file locks (ulimit -x unlimited)"
     if stage == "cwd":
         return f"cannot start {name} in {command.cwd}: {os.strerror(number)}; see to that folder"
     if stage == "command" and number == errno.ENOENT:
         return f"cannot start {name}: there is no such command; install it, or give its full path"
     if stage == "command":
-        return f"cannot start {name}: {os.strerror(number)}; see to the file and its permissions"
+        advice = ADVICE.get(number, "see to the file and its permissions")
+        return f"cannot start {name}: {os.strerror(number)}; {advice}"
     detail = os.strerror(number) if number else "its keeper was killed"
     return f"cannot start {name}: {detail} ({stage})"
 
