@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from holdfast.cli._help import StoreOption, examples
 from holdfast.cli._job_views import exit_code, job_data, outcome_lines, print_json, short
 from holdfast.cli._project import Project, in_project
+from holdfast.cli._terminal import parse_labels
 from holdfast.cli._watch import watch
 from holdfast.errors import UsageError
 from holdfast.home import find_home
@@ -81,7 +82,9 @@ def run(
     """
     if wait + watched + detached > 1:
         raise UsageError("--wait, --watch and --async exclude one another; choose one")
-    wanted = Wanted(flow, inputs or [], name, labels or [], priority, after or [], needs_approval, webhook)
+    wanted = Wanted(
+        flow, inputs or [], name, parse_labels(labels or []), priority, after or [], needs_approval, webhook
+    )
     wanted.load()  # before a project is made for it
     how = _leave if detached else _wait if wait else _watch
     raise typer.Exit(in_project(store, lambda project: how(project, wanted), make=True))
@@ -95,7 +98,7 @@ class Wanted:
         flow: str,
         inputs: list[str],
         name: str,
-        labels: list[str],
+        labels: dict[str, str],
         priority: int,
         after: list[str],
         approval: bool,
@@ -126,7 +129,7 @@ class Wanted:
             definition=define(loaded, project.folder),
             inputs=self.values,
             name=self.name,
-            labels=pairs(self.labels),
+            labels=self.labels,
             priority=self.priority,
             uses=_uses(loaded),
             needs=tuple(needs),
@@ -141,16 +144,6 @@ def _uses(flow: FlowFile) -> tuple[str, ...]:
     from holdfast.jobs import uses_of
 
     return tuple(use for use in uses_of(flow) if use != f"flow:{flow.name}")
-
-
-def pairs(texts: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(f"{text!r} is no label; write --label name=value")
-        pairs[name] = value
-    return pairs
 
 
 # -- three ways to go on -------------------------------------------------------------------------------------------

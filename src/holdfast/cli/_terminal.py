@@ -165,6 +165,17 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * _SIZES[match[2]])
 
 
+def parse_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Labels as they are typed, `name=value`. Raises UsageError for anything else."""
+    labels = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{text!r} is no label; write --label name=value")
+        labels[name] = value
+    return labels
+
+
 # -- output --------------------------------------------------------------------------------------------------------
 
 
