@@ -118,6 +118,15 @@ async def test_an_answer_to_a_job_that_is_paused_in_the_same_moment_is_kept_unti
     assert (outcome.status, outcome.outputs) == (JobStatus.COMPLETED, b'{"n":1,"got":5}')
 
 
+async def test_a_pause_and_the_resume_that_takes_it_back_are_both_heard_by_whoever_takes_the_job_up(
+    bench: Bench,
+) -> None:
+    job, control = job_of(flow(step("a", python("one")))), Control()
+    asked = [control.ask("pause"), control.ask("resume")]
+    assert (await bench.engine.run(job, control)).status is JobStatus.COMPLETED
+    assert control.settled == [request.id for request in asked]
+
+
 @pytest.mark.parametrize("is_inside", [False, True])
 async def test_an_answer_is_settled_when_what_became_of_it_is_safe_and_not_before(
     bench: Bench, is_inside: bool

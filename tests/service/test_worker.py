@@ -136,6 +136,19 @@ async def test_a_queued_job_that_is_paused_waits_for_its_resume(service: JobServ
         await in_status(service, job, S.COMPLETED)
 
 
+async def test_a_pause_that_no_worker_has_heard_is_taken_back_by_a_resume(
+    service: JobService, working: Working
+) -> None:
+    job, gone = await submit(service, COMPLETE), make_worker()
+    await service.jobs.register(gone)
+    await service.jobs.claim(gone.id, Caps(), now_us=1)
+    await service.pause(job.id)
+    await service.jobs.lose(gone.id, reason="killed", now_us=2)
+    assert (await service.resume(job.id)).status is S.QUEUED  # it was refused
+    async with working():
+        assert (await settled(service, job))[0].status is S.COMPLETED
+
+
 async def test_a_job_that_waits_holds_no_place_and_goes_on_with_the_answer(
     service: JobService, working: Working
 ) -> None:
