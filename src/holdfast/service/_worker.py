@@ -25,15 +25,13 @@ from holdfast.ports import (
     ProcessTable,
     WorkerInfo,
 )
-from holdfast.service._control import Control
+from holdfast.service._control import AWAY_SECONDS, Control
 from holdfast.service._logs import LogFolder
 from holdfast.service._lost import lose_dead, this_process
 from holdfast.service._noticing import Noticing
 
 HOLD_SECONDS = 30.0
 BEAT_SECONDS = 5.0
-AWAY_SECONDS = 1.0
-"""How long to leave a store alone that cannot be reached, and a run that another process still holds."""
 
 logger = logging.getLogger(__name__)
 
