@@ -105,6 +105,21 @@ async def test_a_job_goes_on_when_what_it_asks_or_was_asked_cannot_be_noted_at_o
     assert away.refused == ["show", "settle"]
 
 
+async def test_an_answer_to_a_job_that_could_not_be_taken_up_then_is_there_when_it_is_retried(tmp_path: Path) -> None:
+    made = flow(step("ask", External(), outputs=(out("n", "number"),)))
+    async with served(tmp_path / "before") as place:
+        waits = await place.settled(await place.submit(made))
+        known = len(place.journal.writes)
+    async with served(tmp_path, point=CrashPoint(known + 1)) as place:
+        job = await place.submit(made)
+        waits = await place.settled(job)
+        await place.service.answer(job.id, waits.asks[0], {"n": 5})
+        assert (await place.settled(job)).status is S.FAILED
+        await place.service.retry(job.id)
+        done = await place.settled(job)
+    assert (done.status, done.outputs) == (S.COMPLETED, b'{"n":5}')
+
+
 THREE = flow(
     step("a", python("count"), given("who", "$job.a")),
     step("b", python("count"), given("who", "$job.b"), given("after", "a.n")),

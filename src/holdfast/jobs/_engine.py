@@ -240,10 +240,10 @@ class JobEngine:
                 end = await _until_over(run)
         finally:
             await opened.log.close()  # with an end that could not be stored the hold was not given up
-        kept_back = await inbox.settle_rest(end, body)
         if (problem := run.ending.problem) is not None:
             said = f"its journal could not be written ({problem.__cause__}); retry it to go on from what is recorded"
             raise RunUnrecordedError(said) from problem
+        kept_back = await inbox.settle_rest(end, body)
         return _outcome(end, body, kept_back)
 
     async def _recalled(self, restored: Restored, status: RunStatus) -> JobOutcome:

@@ -302,11 +302,12 @@ class JobScheduler(Scheduler):
             self.waits[execution.key] = wait
             since = execution.since_us or wait.since_us or self._now_us()
             return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
-        self.shared.answers.pop(ask_id(self.run.id, execution.key), None)
+        if isinstance(fact, Cancelled):  # an answer to it is not used: if it is begun again, that counts
+            self.waits.pop(execution.key, None)
+        else:
+            self.shared.answers.pop(ask_id(self.run.id, execution.key), None)
         if self.shared.asked_before:
             self.shared.forget_asked(self.program.scope.step_path(step.name))
-        if isinstance(fact, Cancelled):
-            self.waits.pop(execution.key, None)
         if isinstance(fact, Completed):
             try:
                 return self._weigh_result(outcome, execution)
