@@ -87,7 +87,7 @@ async def test_a_job_goes_on_when_what_it_asks_or_was_asked_cannot_be_noted_at_o
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It failed, and with it the step that was at work."""
-    monkeypatch.setattr("holdfast.service._control.AWAY_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.service._away.AWAY_SECONDS", 0.01)
     work.gates["busy"] = gate = work.Gate()
     made = flow(
         step("ask", External(), outputs=(out("n", "number"),)),

@@ -9,10 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import StoreUnavailableError
 from holdfast.ports import Ask, Job, JobRequest, JobStore, LogLine
+from holdfast.service._away import leave_alone
 from holdfast.service._logs import LogWriter
-
-AWAY_SECONDS = 1.0
-"""How long to leave a store alone that cannot be reached, and a run that another process still holds."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +57,7 @@ class Control:
                 return
             except StoreUnavailableError as error:
                 logger.warning("something about job %s cannot be stored now, trying again: %s", self._job.id, error)
-                await self._clock.sleep(AWAY_SECONDS)
+                await leave_alone(self._clock)
 
     def log(self, line: LogLine) -> None:
         if self._log is not None:
