@@ -189,7 +189,7 @@ def wait(
         bool, typer.Option("--all", help="Return when all are over: what is done without a flag.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", help="Give up after so long; 0: never.")
+        float, typer.Option("--timeout", min=0, metavar="SECONDS", help="Give up after so long; 0: never.")
     ] = 0.0,
     as_json: JsonOption = False,
     store: StoreOption = None,

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from holdfast.cli._help import StoreOption, examples
 from holdfast.cli._job_views import exit_code, job_data, outcome_lines, print_json, short
 from holdfast.cli._project import Project, in_project
-from holdfast.cli._terminal import parse_labels
+from holdfast.cli._terminal import parse_labels, reader_may_leave
 from holdfast.cli._watch import watch
 from holdfast.errors import UsageError
 from holdfast.home import find_home
+from holdfast.ports import JobStatus
 from holdfast.service import Submission, Worker, WorkerOptions, is_settled
 
 if TYPE_CHECKING:
@@ -161,7 +162,8 @@ async def _wait(project: Project, wanted: Wanted) -> int:
     options = project.settings()
     job = await wanted.submit(project)
     job, code = await attend(project, job, options, settled)
-    print_json(job_data(job))
+    with reader_may_leave():  # the exit code says how it ended
+        print_json(job_data(job))
     return code
 
 
@@ -197,6 +199,9 @@ async def attend(project: Project, job: Job, options: WorkerOptions, see: See) -
         worker.stop()
         seen.cancel()
         await asyncio.wait({serving, seen})
+        for task in (serving, seen):  # what broke one may have broken both: it is told once
+            if not task.cancelled():
+                task.exception()
     job = await project.service.get(job.id) if seen.cancelled() else seen.result()
     if project.jobs.has_told:
         await project.serve()  # who delivers what hooks are to be told
@@ -243,5 +248,8 @@ def show_outcome(job: Job) -> None:
     """What became of a job for people; its outputs alone on stdout."""
     for line in outcome_lines(job):
         typer.echo(line, err=True)
+    if job.status is JobStatus.QUEUED:
+        typer.echo("  holdfast worker    goes on with it", err=True)
     if job.outputs is not None:
-        print_json(job_data(job)["outputs"])
+        with reader_may_leave():
+            print_json(job_data(job)["outputs"])

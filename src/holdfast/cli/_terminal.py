@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -182,6 +184,17 @@ def parse_labels(texts: Iterable[str]) -> dict[str, str]:
 def echo_json(value: object) -> None:
     """Plain data as JSON, in ASCII: whatever it holds, a terminal takes it for text."""
     typer.echo(json.dumps(json.loads(encode_plain(value)), indent=2))
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Show something that need not be seen: when whoever read it has left, as `head` does, it is shown to nobody from then on."""
+    try:
+        yield
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def on_terminal() -> bool:
