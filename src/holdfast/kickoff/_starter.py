@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoints import CheckpointConfig, Restored, Where
-from holdfast.errors import SyncInAsyncError, UsageError
+from holdfast.errors import FlowInputError, SyncInAsyncError, UsageError
 from holdfast.kickoff._launch import alaunch, alaunch_stream, launch, launch_stream
 from holdfast.kickoff._opening import Plan
 from holdfast.kickoff._recorded import answer_to, find_recorded, questions_of
@@ -54,6 +54,11 @@ class Starter:
         return await begin(front, self.runtime, self._planned(front, inputs, from_checkpoint))
 
     def _planned(self, front: Front, inputs: Mapping[str, Any] | None, from_checkpoint: Where | None) -> Plan:
+        given: object = inputs
+        if not isinstance(given, Mapping | None):
+            raise FlowInputError(
+                f"inputs are names with values, kickoff({{'topic': 'whales'}}), not a {type(given).__name__}"
+            )
         plan, self._next = self._next or Plan(), None
         plan = msgspec.structs.replace(plan, inputs=dict(inputs or {}), checkpoint=from_checkpoint or plan.checkpoint)
         if plan.checkpoint is not None and front.checkpoint is None and plan.config is None:
