@@ -14,7 +14,7 @@ from holdfast.kickoff._launch import alaunch, alaunch_stream, launch, launch_str
 from holdfast.kickoff._opening import Plan
 from holdfast.kickoff._recorded import answer_to, find_recorded, questions_of
 from holdfast.kickoff._secrets import missing_secrets
-from holdfast.ports import DefaultRuntime, HumanRequest
+from holdfast.ports import DefaultRuntime, HumanProvider, HumanRequest
 
 if TYPE_CHECKING:
     from holdfast.kickoff._front import Front
@@ -114,3 +114,10 @@ def checkpoint_config(checkpoint: CheckpointConfig | bool | None) -> CheckpointC
             f"checkpoint={checkpoint!r} says not how: write checkpoint=True for the project's own store, or a CheckpointConfig"
         )
     return CheckpointConfig() if checkpoint is True else checkpoint or None
+
+
+def human_provider(human: HumanProvider | None) -> HumanProvider | None:
+    """What `human=` means. Raises UsageError for what cannot ask anybody."""
+    if human is not None and not hasattr(human, "request"):
+        raise UsageError(f"human={human!r} cannot ask anybody: give an object with a method request(request)")
+    return human
