@@ -215,6 +215,11 @@ def test_who_cannot_ask_is_refused() -> None:
         Flow(human=lambda request: "yes")  # type: ignore[arg-type]
 
 
+def test_a_budget_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"budget=3 says not of what: write Budget\(max_cost_usd=…\)"):
+        Flow(budget=3)  # type: ignore[arg-type]
+
+
 def test_an_init_of_its_own_that_forgets_the_flows_is_told() -> None:
     class Forgetful(Flow[Any]):
         def __init__(self) -> None:

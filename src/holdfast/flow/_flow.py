@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -22,16 +22,33 @@ from holdfast.flow._recorded import class_of
 from holdfast.graph import Graph, to_html, to_mermaid, to_svg
 from holdfast.human import ConsoleProvider, HumanFeedbackResult
 from holdfast.ids import new_id
-from holdfast.kickoff import Asking, Budget, Kickoff, Plan, Starter, checkpoint_config, human_provider, with_id
+from holdfast.kickoff import (
+    Asking,
+    Budget,
+    Kickoff,
+    Plan,
+    Starter,
+    checked_budget,
+    checkpoint_config,
+    human_provider,
+    with_id,
+)
 from holdfast.ports import HumanProvider, HumanRequest, Usage
 
-S = TypeVar("S")
+if (
+    TYPE_CHECKING
+):  # only type checkers need to know what a plain `Flow` has, and typing knows defaults from Python 3.13 on
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    S = TypeVarWithDefault("S", default=dict[str, Any])
+else:
+    S = TypeVar("S")
 
 
 class Flow(Generic[S]):
     """Subclass it, decorate methods with `@start`, `@listen` and `@router`, and call `kickoff()`.
 
-    `Flow[MyState]` gives it a typed state (a pydantic model or a dataclass); without one the state is a dict. Every state has
+    `Flow[MyState]` gives it a typed state (a pydantic model or a dataclass); a plain `Flow` has a dict. Every state has
     an `id`. Each kickoff starts afresh: a new run, a new state. One object may be kicked off several times at once.
 
     Arguments: `initial_state`, a class or an example that is copied; `name`, else that of the class; `runtime`, else the default
@@ -93,7 +110,7 @@ class Flow(Generic[S]):
         self._starter = Starter(runtime)
         self.checkpoint = checkpoint_config(checkpoint)
         self.human = human_provider(human) or ConsoleProvider()
-        self.budget = budget
+        self.budget = checked_budget(budget)
         if stream is not None:
             self.stream = stream
         self._live = {}

@@ -7,7 +7,7 @@ starts the run, drives the graph, and hands back the result, a stream, or a `Pen
 from __future__ import annotations
 
 from holdfast.kickoff._asking import Asking
-from holdfast.kickoff._budget import Budget, Meter, check_budgets, count_usage
+from holdfast.kickoff._budget import Budget, Meter, check_budgets, checked_budget, count_usage
 from holdfast.kickoff._front import Front, Moment, Saver
 from holdfast.kickoff._kickoff import Kickoff, Pending
 from holdfast.kickoff._opening import Plan, check_inputs
@@ -30,6 +30,7 @@ __all__ = [
     "Starter",
     "check_budgets",
     "check_inputs",
+    "checked_budget",
     "checkpoint_config",
     "count_usage",
     "from_environment",
