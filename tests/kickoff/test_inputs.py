@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from holdfast import CheckpointConfig, Flow, FlowState, listen, start
-from holdfast.errors import FlowInputError
+from holdfast.errors import FlowInputError, UsageError
 from holdfast.stores import MemoryStore
 
 
@@ -128,3 +129,21 @@ def test_an_example_stands_for_a_state_that_cannot_be_made_from_nothing() -> Non
 def test_inputs_that_are_no_mapping_are_refused_in_words() -> None:
     with pytest.raises(FlowInputError, match=r"inputs are names with values, .* not a str"):
         Shows().kickoff("whales")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("where", ["", 3, CheckpointConfig(MemoryStore())])
+def test_what_names_no_checkpoint_is_refused_in_words(where: Any) -> None:
+    """An empty text began afresh; a number was an AttributeError."""
+    config = CheckpointConfig(MemoryStore())
+    with pytest.raises(UsageError, match="from_checkpoint wants the id of a run or a checkpoint, or a file"):
+        Shows(checkpoint=config).kickoff(from_checkpoint=where)
+    with pytest.raises(UsageError, match="from_checkpoint wants the id of a run or a checkpoint, or a file"):
+        asyncio.run(Shows(checkpoint=config).akickoff(from_checkpoint=where))
+    for make in (Shows.from_checkpoint, Shows.fork, Shows.from_pending):
+        with pytest.raises(UsageError, match="from_checkpoint wants the id of a run or a checkpoint, or a file"):
+            make(where, checkpoint=config)
+
+
+def test_a_run_that_never_was_is_no_place_to_make_a_flow_from() -> None:
+    with pytest.raises(UsageError, match="or a file, not None"):
+        Shows.from_checkpoint(Shows().run_id, checkpoint=CheckpointConfig(MemoryStore()))  # type: ignore[arg-type]
