@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -15,23 +15,40 @@ from holdfast.context import current_run_id
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.events.families.flow import FlowPlotEvent
-from holdfast.flow._compile import FlowShape, compile_flow
+from holdfast.flow._compile import FlowShape, check_names, compile_flow
 from holdfast.flow._decorators import NOTE
 from holdfast.flow._front import FlowFront, made_by_of
 from holdfast.flow._recorded import class_of
 from holdfast.graph import Graph, to_html, to_mermaid, to_svg
 from holdfast.human import ConsoleProvider, HumanFeedbackResult
 from holdfast.ids import new_id
-from holdfast.kickoff import Asking, Budget, Kickoff, Plan, Starter, checkpoint_config, with_id
+from holdfast.kickoff import (
+    Asking,
+    Budget,
+    Kickoff,
+    Plan,
+    Starter,
+    checked_budget,
+    checkpoint_config,
+    human_provider,
+    with_id,
+)
 from holdfast.ports import HumanProvider, HumanRequest, Usage
 
-S = TypeVar("S")
+if (
+    TYPE_CHECKING
+):  # only type checkers need to know what a plain `Flow` has, and typing knows defaults from Python 3.13 on
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    S = TypeVarWithDefault("S", default=dict[str, Any])
+else:
+    S = TypeVar("S")
 
 
 class Flow(Generic[S]):
     """Subclass it, decorate methods with `@start`, `@listen` and `@router`, and call `kickoff()`.
 
-    `Flow[MyState]` gives it a typed state (a pydantic model or a dataclass); without one the state is a dict. Every state has
+    `Flow[MyState]` gives it a typed state (a pydantic model or a dataclass); a plain `Flow` has a dict. Every state has
     an `id`. Each kickoff starts afresh: a new run, a new state. One object may be kicked off several times at once.
 
     Arguments: `initial_state`, a class or an example that is copied; `name`, else that of the class; `runtime`, else the default
@@ -48,13 +65,27 @@ class Flow(Generic[S]):
     stream: bool = False
     """Whether a kickoff that does not say returns a `RunStream`, to be read while the run goes on."""
     name: str
+    """What its runs are called: in the class, in `Flow(name=…)`, else the name of the class."""
+    flow_id: str
+    state_example: Any
+    checkpoint: CheckpointConfig | None
+    """Where its runs are written down, if they are; `True` means the project's own store."""
+    human: HumanProvider
+    """Who is asked by `ask` and `@human_feedback`."""
+    budget: Budget | None
+    """What each run of it may use, with the agents and crews inside it."""
 
+    _starter: Starter
+    _live: dict[str, Kickoff]
+    """Those that run now, by the ids of their runs."""
+    _latest: Kickoff | None
     _state_type: ClassVar[Any] = None
     _shape: ClassVar[FlowShape | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._shape = None
+        check_names(cls, {*vars(Flow), *Flow.__annotations__})
         for base in getattr(cls, "__orig_bases__", ()):
             origin = get_origin(base)
             if isinstance(origin, type) and issubclass(origin, Flow):
@@ -74,19 +105,16 @@ class Flow(Generic[S]):
         budget: Budget | None = None,
     ) -> None:
         self.flow_id = new_id()
-        self.name = name or type(self).__name__
+        self.name = name or getattr(type(self), "name", "") or type(self).__name__
         self.state_example = initial_state if initial_state is not None else self._declared_state()
         self._starter = Starter(runtime)
         self.checkpoint = checkpoint_config(checkpoint)
-        """Where its runs are written down, if they are; `True` means the project's own store."""
-        self.human: HumanProvider = human or ConsoleProvider()
-        """Who is asked by `ask` and `@human_feedback`."""
-        self.budget = budget
-        """What each run of it may use, with the agents and crews inside it."""
+        self.human = human_provider(human) or ConsoleProvider()
+        self.budget = checked_budget(budget)
         if stream is not None:
             self.stream = stream
-        self._live: dict[str, Kickoff] = {}
-        self._latest: Kickoff | None = None
+        self._live = {}
+        self._latest = None
 
     @classmethod
     def _declared_state(cls) -> Any:
@@ -214,8 +242,8 @@ class Flow(Generic[S]):
         if there is none or it has completed or was cancelled, RunBusyError while a live process holds it, GraphChangedError if
         the flow has other methods now.
         """
-        streamed = self._streams(stream)
-        return self._starter.start(FlowFront(self), inputs, from_checkpoint, streamed=streamed)
+        front = FlowFront(self)
+        return self._starter.start(front, inputs, from_checkpoint, streamed=self.stream if stream is None else stream)
 
     async def akickoff(
         self,
@@ -225,11 +253,9 @@ class Flow(Generic[S]):
         stream: bool | None = None,
     ) -> Any:
         """`kickoff` for coroutines: `stream = await flow.akickoff(stream=True)`, then `async for frame in stream`."""
-        streamed = self._streams(stream)
-        return await self._starter.astart(FlowFront(self), inputs, from_checkpoint, streamed=streamed)
-
-    def _streams(self, asked: bool | None) -> bool:
-        return self.stream is True if asked is None else asked  # a method may have that name
+        front = FlowFront(self)
+        streamed = self.stream if stream is None else stream
+        return await self._starter.astart(front, inputs, from_checkpoint, streamed=streamed)
 
     kickoff_async = akickoff
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from holdfast.context import Subject, is_async_callable
@@ -51,9 +52,27 @@ class FlowProgram:
             ask = self._afeedback if self.is_async(execution.step) else self._feedback
             return ask(gate, execution.step.removesuffix(SUFFIX), given)
         method = getattr(self._flow, execution.step)
-        if execution.cause is not None and execution.step in self._shape.takes_result:
-            return method(given)
-        return method()
+        takes = execution.cause is not None and execution.step in self._shape.takes_result
+        return self._checked(execution.step, method(given) if takes else method())
+
+    def _checked(self, step: str, result: Any) -> Any:
+        """What a method gave, or its coroutine, if that is something to go on with. Raises StepFailedError."""
+        is_router = self.graph.by_name[step].is_router
+        if step in self._shape.awaited:
+            return self._checked_later(step, result) if is_router else result
+        if isinstance(result, CoroutineType):
+            result.close()
+            raise StepFailedError(
+                f"step {step} is no `async def` and returned a coroutine, which nobody awaits: make it one"
+            )
+        return self._checked_route(step, result) if is_router else result
+
+    async def _checked_later(self, step: str, result: Awaitable[Any]) -> Any:
+        return self._checked_route(step, await result)
+
+    def _checked_route(self, step: str, result: Any) -> Any:
+        self.route(step, result)
+        return result
 
     def _provider(self, gate: Gate) -> HumanProvider:
         return gate.provider or self._flow.human
@@ -75,7 +94,9 @@ class FlowProgram:
         return HumanFeedbackResult(output, answer or "", outcome, method, at_us, dict(gate.metadata))
 
     def route(self, step: str, result: Any) -> str | None:
-        return result.outcome if isinstance(result, HumanFeedbackResult) else route_name(result)
+        if isinstance(result, HumanFeedbackResult):
+            return result.outcome
+        return route_name(step, result, self.graph.by_name[step].routes)
 
     def items(self, step: str, result: Any) -> int | None:
         if isinstance(result, list | tuple):
