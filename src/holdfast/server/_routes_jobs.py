@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -16,6 +17,7 @@ from holdfast.ports import Job, JobQuery, JobStatus
 from holdfast.server._backend import Backend
 from holdfast.server._drawing import PICTURES, GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Words
+from holdfast.server._feeds import Tail
 from holdfast.server._flow_files import load_for_job
 from holdfast.server._job_tail import ChangesTail, JobTail
 from holdfast.server._journal_pages import Attempt, EventPage, EventsQuery, read_attempts, read_events
@@ -274,21 +276,20 @@ class StreamQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """an id, `start` for everything there is, or empty for a snapshot; the header Last-Event-ID goes first"""
 
 
-def position_of(call: Call[StreamQuery, None]) -> str:
-    """Where a client wants to go on."""
-    return call.request.headers.get("last-event-id", "") or call.query.after
+def follow_call(backend: Backend, call: Call[StreamQuery, None], key: str, make: Callable[[], Tail]) -> EventStream:
+    """The stream that a call asks for, from where the client wants to go on, for as long as its token counts."""
+    after = call.request.headers.get("last-event-id", "") or call.query.after
+    return follow(backend.feeds, key, make, after, may_stay=lambda: backend.still_lets_in(call.who))
 
 
 async def stream(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
     job = await _job(backend, call)
-    return follow(
-        backend.feeds, f"job {job.id}", lambda: JobTail(backend.queue, backend.journal, job.id), position_of(call)
-    )
+    return follow_call(backend, call, f"job {job.id}", lambda: JobTail(backend.queue, backend.journal, job.id))
 
 
 async def stream_all(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
     queue = backend.queue
-    return follow(backend.feeds, "jobs", lambda: ChangesTail(queue), position_of(call))
+    return follow_call(backend, call, "jobs", lambda: ChangesTail(queue))
 
 
 JOB = "/api/v1/jobs/{job_id}"

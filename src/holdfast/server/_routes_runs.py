@@ -34,10 +34,10 @@ from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing
 from holdfast.server._journal_pages import EventPage, EventsQuery, read_events
 from holdfast.server._plain import plain_json
 from holdfast.server._problems import Refused
-from holdfast.server._routes_jobs import FormatQuery, StreamQuery, position_of
+from holdfast.server._routes_jobs import FormatQuery, StreamQuery, follow_call
 from holdfast.server._run_drawing import drawn_graph
 from holdfast.server._run_tail import RunTail, live_view
-from holdfast.server._stream import EventStream, follow
+from holdfast.server._stream import EventStream
 from holdfast.server._views import JobView, RunView, job_view, moment, run_view
 
 
@@ -245,7 +245,7 @@ async def run_events(backend: Backend, call: Call[EventsQuery, None]) -> EventPa
 async def run_stream(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
     run_id = call.path["run_id"]
     run, _ = await _known(backend, run_id)
-    return follow(backend.feeds, f"run {run_id}", lambda: RunTail(backend.journal, run_id, run), position_of(call))
+    return follow_call(backend, call, f"run {run_id}", lambda: RunTail(backend.journal, run_id, run))
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------

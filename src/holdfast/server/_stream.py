@@ -99,15 +99,23 @@ def _frame(event: str, data: object) -> bytes:
     return f"event: {event}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
 
 
-def follow(feeds: Feeds, key: str, make: Callable[[], Tail], after: str) -> EventStream:
-    """The response that follows a feed from a position on. Raises Refused when too many do so already."""
+_REVOKED = _frame("dropped", {"reason": "the token of this stream was revoked or has run out: sign in again"})
+
+
+def follow(
+    feeds: Feeds, key: str, make: Callable[[], Tail], after: str, *, may_stay: Callable[[], bool]
+) -> EventStream:
+    """The response that follows a feed from a position on, while the client may stay.
+
+    Raises Refused when too many do so already.
+    """
     if feeds.clients >= feeds.settings.max_streams:
         raise Refused(
             503, "too_many_streams", "too many streams are open; close some, or try later", {"Retry-After": "5"}
         )
     if len(after) > 200 or not after.isascii() or not after.isprintable():
         after = "?"  # a position that cannot be: the client is told to begin anew
-    return EventStream(Following(feeds, key, make, after), feeds)
+    return EventStream(Following(feeds, key, make, after), feeds, may_stay)
 
 
 class EventStream(Response):
@@ -115,10 +123,10 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, following: Following, feeds: Feeds) -> None:
+    def __init__(self, following: Following, feeds: Feeds, may_stay: Callable[[], bool]) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._following, self._feeds = following, feeds
+        self._following, self._feeds, self._may_stay = following, feeds, may_stay
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "HEAD":
@@ -141,8 +149,12 @@ class EventStream(Response):
         frames = self._following.frames()
         try:
             async for frame in frames:
+                stays = self._may_stay()  # asked each time: nothing goes out once a token was revoked
                 async with asyncio.timeout(self._feeds.settings.stuck_seconds):
-                    await send({"type": "http.response.body", "body": frame, "more_body": True})
+                    await send({"type": "http.response.body", "body": frame if stays else _REVOKED, "more_body": True})
+                if not stays:
+                    self._feeds.metrics.note_dropped("token")
+                    break
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             self._feeds.metrics.note_dropped("stuck")
