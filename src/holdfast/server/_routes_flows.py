@@ -157,7 +157,7 @@ async def check(backend: Backend, call: Call[FlowQuery, None]) -> Checked:
 def _check(project: Path, reference: str) -> Checked:
     loaded, findings = check_flow(flow_file(project, reference), project)
     found = (*findings, *(check_tools(loaded) if loaded else ()))
-    return Checked(not any(one.severity == "error" for one in found), [finding_view(one) for one in found])
+    return Checked(not any(one.severity == "error" for one in found), [finding_view(one, project) for one in found])
 
 
 def _look(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Endpoint:
