@@ -15,15 +15,15 @@ from holdfast.jobs import define, uses_of
 from holdfast.jobs._definition import read_definition
 from holdfast.ports import Job, JobQuery, JobStatus
 from holdfast.server._backend import Backend
-from holdfast.server._drawing import PICTURES, GraphFormat, drawn
+from holdfast.server._drawing import PICTURES, DrawnFlow, GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Words
 from holdfast.server._feeds import Tail
 from holdfast.server._flow_files import load_for_job
-from holdfast.server._job_tail import ChangesTail, JobTail
+from holdfast.server._job_tail import CHANGES_FRAMES, JOB_FRAMES, ChangesTail, JobTail
 from holdfast.server._journal_pages import Attempt, EventPage, EventsQuery, read_attempts, read_events
 from holdfast.server._logfile import read_end, read_part, size_of
 from holdfast.server._problems import Refused
-from holdfast.server._stream import EventStream, follow
+from holdfast.server._stream import LAST, EventStream, follow
 from holdfast.server._views import (
     ChangeView,
     JobView,
@@ -315,7 +315,7 @@ ENDPOINTS = (
         body=NewJob, answer=JobView, status=201,
     ),
     _look("/api/v1/stream", stream_all, "Follow the statuses of all jobs", None, query=StreamQuery,
-          media="text/event-stream"),
+          media="text/event-stream", frames=CHANGES_FRAMES | LAST),
     _look(JOB, show, "Show a job", JobView),
     Endpoint(
         method="DELETE", path=JOB, role="admin", handler=delete, summary="Delete an ended job and all that is kept of it",
@@ -325,10 +325,11 @@ ENDPOINTS = (
     _look(f"{JOB}/attempts", attempts, "List every attempt of its steps", list[Attempt]),
     _look(f"{JOB}/history", history, "List every change of its status", list[ChangeView]),
     _look(f"{JOB}/outputs", outputs, "Show what it gave", Output),
-    _look(f"{JOB}/graph", graph, "Draw its flow", None, query=FormatQuery, other_media=PICTURES),
+    _look(f"{JOB}/graph", graph, "Draw its flow", DrawnFlow, query=FormatQuery, other_media=PICTURES),
     _look(f"{JOB}/log", read_log, "Read its live output", LogPage, query=LogQuery),
     _look(f"{JOB}/events", events, "Read its journal", EventPage, query=EventsQuery),
-    _look(f"{JOB}/stream", stream, "Follow it", None, query=StreamQuery, media="text/event-stream"),
+    _look(f"{JOB}/stream", stream, "Follow it", None, query=StreamQuery, media="text/event-stream",
+          frames=JOB_FRAMES | LAST),
     _do("approve", approve, "Let it into the queue"),
     _do("pause", pause, "Start no more of its steps", Reason),
     _do("resume", resume, "Go on with it"),

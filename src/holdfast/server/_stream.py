@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -17,6 +19,24 @@ from holdfast.server._problems import Refused
 HEARTBEAT = b": still here\n\n"
 START = "start"
 """The position before everything."""
+
+
+class Dropped(Struct, frozen=True):
+    """A client is cut off."""
+
+    reason: str
+
+
+class Ended(Struct, frozen=True):
+    """Nothing more will come."""
+
+    status: str
+    """how it ended"""
+    reason: str = ""
+
+
+LAST: dict[str, Any] = {"dropped": Dropped, "end": Ended}
+"""What the last frame of any stream may be."""
 
 
 class Following:
@@ -73,7 +93,7 @@ class Following:
             news = feed.since(place)
             if news is None:
                 self._feeds.metrics.note_dropped("slow")
-                yield _frame("dropped", {"reason": "too slow: come back with the last id to read what is missing"})
+                yield _frame("dropped", Dropped("too slow: come back with the last id to read what is missing"))
                 return
             place = feed.end
             if news:
@@ -83,10 +103,10 @@ class Following:
                 yield b"event: end\ndata: " + feed.over + b"\n\n"
                 return
             if feed.is_broken:
-                yield _frame("dropped", {"reason": "something broke: come back with the last id"})
+                yield _frame("dropped", Dropped("something broke: come back with the last id"))
                 return
             if self._feeds.closing.is_set():
-                yield _frame("dropped", {"reason": "the server is stopping: come back with the last id"})
+                yield _frame("dropped", Dropped("the server is stopping: come back with the last id"))
                 return
             try:
                 async with asyncio.timeout(self._feeds.settings.heartbeat_seconds):
@@ -99,7 +119,7 @@ def _frame(event: str, data: object) -> bytes:
     return f"event: {event}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
 
 
-_REVOKED = _frame("dropped", {"reason": "the token of this stream was revoked or has run out: sign in again"})
+_REVOKED = _frame("dropped", Dropped("the token of this stream was revoked or has run out: sign in again"))
 
 
 def follow(
@@ -161,7 +181,7 @@ class EventStream(Response):
             await _abort(scope)
         except HoldfastError as error:  # its subject was deleted, or the store is away
             self._feeds.metrics.note_dropped("broken")
-            last = _frame("dropped", {"reason": str(error)})
+            last = _frame("dropped", Dropped(str(error)))
             await send({"type": "http.response.body", "body": last, "more_body": False})
         finally:
             await frames.aclose()
