@@ -35,9 +35,8 @@ from holdfast.kickoff import (
 )
 from holdfast.ports import HumanProvider, HumanRequest, Usage
 
-if (
-    TYPE_CHECKING
-):  # only type checkers need to know what a plain `Flow` has, and typing knows defaults from Python 3.13 on
+# Only type checkers need to know what a plain `Flow` has, and typing knows defaults from Python 3.13 on.
+if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     S = TypeVarWithDefault("S", default=dict[str, Any])

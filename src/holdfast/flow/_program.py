@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -53,25 +53,12 @@ class FlowProgram:
             return ask(gate, execution.step.removesuffix(SUFFIX), given)
         method = getattr(self._flow, execution.step)
         takes = execution.cause is not None and execution.step in self._shape.takes_result
-        return self._checked(execution.step, method(given) if takes else method())
-
-    def _checked(self, step: str, result: Any) -> Any:
-        """What a method gave, or its coroutine, if that is something to go on with. Raises StepFailedError."""
-        is_router = self.graph.by_name[step].is_router
-        if step in self._shape.awaited:
-            return self._checked_later(step, result) if is_router else result
-        if isinstance(result, CoroutineType):
+        result = method(given) if takes else method()
+        if type(result) is CoroutineType and execution.step not in self._shape.awaited:
             result.close()
             raise StepFailedError(
-                f"step {step} is no `async def` and returned a coroutine, which nobody awaits: make it one"
+                f"step {execution.step} is no `async def` and returned a coroutine, which nobody awaits: make it one"
             )
-        return self._checked_route(step, result) if is_router else result
-
-    async def _checked_later(self, step: str, result: Awaitable[Any]) -> Any:
-        return self._checked_route(step, await result)
-
-    def _checked_route(self, step: str, result: Any) -> Any:
-        self.route(step, result)
         return result
 
     def _provider(self, gate: Gate) -> HumanProvider:
