@@ -17,7 +17,7 @@ USES = 100
 """After so many trees a stub is not used again, so that nothing can pile up in it."""
 LINGER_SECONDS = 0.25
 """How long one waits."""
-MARGIN_SECONDS = 0.1
+MARGIN_SECONDS = 0.5
 """By itself it leaves so much later, so that nobody sends an order to one that is leaving."""
 
 
