@@ -63,6 +63,21 @@ async def forks(count: str) -> None:
     await asyncio.Event().wait()
 
 
+async def unwinds() -> None:
+    """A forked child ends what it took along; says how the child ended, and whether the tree is still there."""
+    with Keeper() as keeper:
+        tree = await keeper.spawn(Command(("cat",)))
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            asyncio.run(tree.end(0))
+            os._exit(0)
+        _, status = await asyncio.to_thread(os.waitpid, child, 0)
+        await tree.write(b"still here\n")
+        tell(status=status, said=(await tree.readline()).decode())
+        await tree.end()
+
+
 async def closes() -> None:
     """Closes its keeper, with a stub that waits, while a forked child has every file; says whether the zygote has left by then."""
     keeper = Keeper()
@@ -271,5 +286,6 @@ if __name__ == "__main__":
         "spawn_for_ever": spawn_for_ever,
         "starts": starts,
         "stopped": stopped,
+        "unwinds": unwinds,
     }
     asyncio.run(programs[sys.argv[1]](*sys.argv[2:]))

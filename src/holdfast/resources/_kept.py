@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 
 from msgspec import Struct
 
+from holdfast.context import Forks
 from holdfast.errors import PlatformError, SpawnError, StuckError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessIdentity, ProcessTable, ProcessUse
@@ -108,6 +109,7 @@ class KeptProcess:
         self._give_back = give_back or (lambda since: channel.close())
         self._live = live
         live.add(channel)
+        self._generation = Forks.generation
         self._loop = asyncio.get_running_loop()
         self._ring = Ring()
         self._in: InPipe | None = None
@@ -226,9 +228,10 @@ class KeptProcess:
         """End the whole tree: `goodbye()`, end of input, SIGTERM to all, `grace` seconds, SIGKILL to all, until it is proved gone.
 
         The goodbye gets no longer than the grace. Raises StuckError if something cannot be killed. Twice is fine; the
-        shorter grace counts.
+        shorter grace counts. In a forked child it does nothing: the tree is the parent's.
         """
-        await on_loop(self._loop, self._end(self.command.grace if grace is None else grace))
+        if self._generation == Forks.generation:
+            await on_loop(self._loop, self._end(self.command.grace if grace is None else grace))
 
     async def _end(self, grace: float) -> None:
         if self.goodbye is not None and grace > 0 and not self._exited.done():
