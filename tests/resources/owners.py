@@ -7,7 +7,9 @@ import gc
 import json
 import logging
 import os
+import resource
 import signal
+import socket
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -92,6 +94,23 @@ async def stopped() -> None:
     tree = await plant(keeper, "(setsid sleep 1000 &) ; kill -STOP $PPID; echo ready; sleep 1000")
     tell(pids=[use.pid for use in tree.processes()])
     await asyncio.Event().wait()
+
+
+async def overfull() -> None:
+    """Has more files on their way through sockets than it may, so that none can be sent to the zygote, while it keeps a tree."""
+    with Keeper() as keeper:
+        tree = await keeper.spawn(Command(("cat",)))
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        one, other = socket.socketpair()
+        with one, other:
+            socket.send_fds(one, [b"many"], [0] * 100)
+            refused = await asyncio.gather(keeper.spawn(Command(("true",))), return_exceptions=True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await tree.write(b"still here\n")
+        said = await tree.readline()
+        await tree.end()
+        tell(refused=str(refused[0]), said=said.decode())
 
 
 async def starts(program: str) -> None:
@@ -248,6 +267,7 @@ if __name__ == "__main__":
         "group": group,
         "hold": hold,
         "leases": leases,
+        "overfull": overfull,
         "spawn_for_ever": spawn_for_ever,
         "starts": starts,
         "stopped": stopped,

@@ -188,6 +188,34 @@ async def test_no_flow_is_read_outside_of_the_project(tmp_path: Path) -> None:
         assert "outside" not in [flow["name"] for flow in (await client.get("/api/v1/flows")).json()]
 
 
+async def test_a_file_of_the_project_that_is_no_flow_is_shown_to_nobody(tmp_path: Path) -> None:
+    """Any YAML file could be read with a token that reads: settings with passwords, keys of other programs."""
+    (tmp_path / "flows").mkdir()
+    (tmp_path / ".ci").mkdir()
+    for name in ("settings.yaml", ".ci/keys.yml"):
+        (tmp_path / name).write_text("password: s3cr3t\n")
+    (tmp_path / "flows" / "link.flow.yaml").symlink_to(tmp_path / "settings.yaml")
+    (tmp_path / "plain.yaml").write_text("name: plain\nsteps: {a: {run: id}}\n")
+    async with served(tmp_path, worker=False) as site:
+        client = await site.client("read")
+        for name in ("settings.yaml", ".ci/keys.yml", "flows/link.flow.yaml", "link"):
+            for path in ("file", "graph", "check"):
+                answer = await client.get(f"/api/v1/flows/{path}", params={"flow": name})
+                assert (answer.status_code, "s3cr3t" in answer.text) == (404, False), (path, name)
+        assert (await client.get("/api/v1/flows/file", params={"flow": "plain.yaml"})).json()["name"] == "plain"
+
+
+async def test_where_the_project_is_on_the_machine_is_not_told(site: Site) -> None:
+    client = await site.client("operate")
+    refused = await client.post("/api/v1/jobs", json={"flow": "broken"})
+    checked = await client.get("/api/v1/flows/check", params={"flow": "broken"})
+    assert refused.json()["message"].startswith("flows/broken.flow.yaml:1:1: ")
+    assert {one["file"] for one in (*refused.json()["findings"], *checked.json()["findings"])} == {
+        "flows/broken.flow.yaml"
+    }
+    assert str(site.project.folder) not in refused.text + checked.text
+
+
 async def test_paths_that_climb_lead_nowhere(site: Site) -> None:
     client = await site.client("read")
     for path in (

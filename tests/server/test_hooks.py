@@ -74,6 +74,37 @@ async def test_a_dead_delivery_says_why_and_is_retried_by_who_may(tmp_path: Path
         assert (unknown.status_code, unknown.json()["error"]) == (404, "unknown_delivery")
 
 
+async def test_metrics_say_what_was_told_what_could_not_be_and_how_far_behind_it_is(tmp_path: Path) -> None:
+    configure(tmp_path, ALLOW)
+    async with Receiver(410, 200, 500) as receiver, served(tmp_path) as site:
+        client = await site.client("operate")
+
+        async def count() -> dict[str, float]:
+            lines = (await client.get("/metrics")).text.splitlines()
+            told = (line.split(" ") for line in lines if line.startswith("holdfast_deliver"))
+            return {name: float(value) for name, value in told}
+
+        async def submit() -> None:
+            new = {"flow": "hello", "webhook": receiver.url}
+            await site.settled((await client.post("/api/v1/jobs", json=new)).json()["id"])
+
+        await submit()
+        before = await count()
+        assert before['holdfast_deliveries{status="pending"}'] == 1
+        assert before["holdfast_deliveries_failing"] == 0
+        assert before["holdfast_delivery_oldest_seconds"] > 0
+        async with site.project.deliverer():
+            await until(site, "dead")
+            await submit()
+            await until(site, "delivered")
+            await submit()
+            while not (after := await count())["holdfast_deliveries_failing"]:
+                pass
+    assert {name: after[f'holdfast_deliveries{{status="{name}"}}'] for name in ("pending", "delivered", "dead")} == {
+        "pending": 1, "delivered": 1, "dead": 1,
+    }  # fmt: skip
+
+
 INSIDE_OR_NOWHERE = (
     "http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/",
     "http://[::ffff:169.254.169.254]/", "file:///etc/passwd", "https://me:password@example.org/", "x",

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
+import httpx2
 from jsonschema import Draft202012Validator
-from tests.server.site import Site
+from tests.server.site import Frame, Site, frames
 
 from holdfast.server import ENDPOINTS, describe_api
 
@@ -41,13 +45,54 @@ def test_path_parameters_are_described() -> None:
             assert named == set(re.findall(r"{(\w+)}", path))
 
 
+def validator(schema: dict[str, Any]) -> Draft202012Validator:
+    return Draft202012Validator(schema | {"components": API["components"]})
+
+
+def test_every_answer_has_a_shape_whatever_its_media_type() -> None:
+    """Streams and pictures were described as anything at all."""
+    for path, methods in API["paths"].items():
+        for method, operation in methods.items():
+            for status, answer in operation["responses"].items():
+                assert status == "204" or answer["content"], (method, path, status)
+                assert all("schema" in media for media in answer.get("content", {}).values()), (method, path, status)
+            assert {"403", "421", "429", "500", "503"} <= {*operation["responses"]}
+
+
+@asynccontextmanager
+async def following(client: httpx2.AsyncClient, url: str, after: str) -> AsyncIterator[AsyncIterator[Frame]]:
+    async with client.stream("GET", url, params={"after": after}) as response, aclosing(frames(response)) as told:
+        yield told
+
+
+async def test_the_frames_of_a_stream_are_as_described(site: Site) -> None:
+    await site.settled(job_id := await site.submit("hello"))
+    client = await site.client("read")
+    for path in ("/api/v1/jobs/{job_id}/stream", "/api/v1/runs/{run_id}/stream", "/api/v1/stream"):
+        operation = API["paths"][path]["get"]
+        assert "Last-Event-ID" in {one["name"] for one in operation["parameters"] if one["in"] == "header"}
+        shapes = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]["oneOf"]
+        parts = [shape["properties"] for shape in shapes]
+        described = {part["event"]["const"]: part["data"]["contentSchema"] for part in parts}
+        assert {"snapshot", "resync", "dropped"} <= {*described}
+        for last in ("start", "", "gone"):
+            url = re.sub(r"{\w+}", job_id, path)
+            async with asyncio.timeout(20), following(client, url, last) as told:
+                async for frame in told:
+                    validator(described[frame.event]).validate(frame.data)
+                    if path == "/api/v1/stream":
+                        break  # it goes on for ever
+
+
 async def test_the_description_and_its_page_are_served_and_need_nothing_from_elsewhere(site: Site) -> None:
     client = await site.client(None)
-    assert (await client.get("/openapi.json")).json() == json.loads(json.dumps(API))
+    assert (await client.get("/openapi.json")).json() == json.loads(json.dumps(API | {"servers": [{"url": "/"}]}))
     page = (await client.get("/docs")).text
     assert all(f"{one.method} {one.path}" in page for one in ENDPOINTS)
     assert "<script" not in page
-    assert re.findall(r"(?:src|href)=\"(?!/)", page) == []
+    assert re.findall(r"(?:src|href)=\"(?!/|#)", page) == []
+    linked, there = ({*re.findall(rf'{name}="#?(\w+)"', page)} for name in ("a href", "details id"))
+    assert linked <= there
 
 
 async def test_who_calls_with_a_wrong_method_is_told_every_right_one(site: Site) -> None:
@@ -82,4 +127,7 @@ async def test_the_server_says_how_it_is(site: Site) -> None:
     assert worker["serving"] is True
     assert (await client.get("/api/v1/resources")).json() == []
     site.app.close()
-    assert (await client.get("/readyz")).status_code == 503
+    refused = await client.get("/readyz")
+    assert (refused.status_code, refused.json()["error"]) == (503, "closing")
+    described = API["paths"]["/readyz"]["get"]["responses"]["503"]["content"]["application/json"]["schema"]
+    validator(described).validate(refused.json())

@@ -77,6 +77,7 @@ async def test_a_run_is_followed_in_an_app_of_ones_own(mounted: Mounted) -> None
     assert (await mounted.client.get("/mine")).text == "mine"
     assert (await mounted.client.get("/holdfast/healthz")).status_code == 200
     assert (await mounted.client.get("/holdfast/api/v1/jobs")).json()["error"] == "no_queue"
+    assert (await mounted.client.get("/holdfast/openapi.json")).json()["servers"] == [{"url": "/holdfast"}]
 
     goes_on = asyncio.Event()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -231,3 +232,23 @@ async def test_nothing_reads_a_feed_that_nobody_listens_to(site: Site) -> None:
     async with asyncio.timeout(10):
         while any(task.get_name().startswith("feed") for task in asyncio.all_tasks()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+async def test_nothing_is_told_any_more_to_who_lost_their_token(site: Site) -> None:
+    """A stream outlives the call that opened it: a token was looked at once, and followed jobs for ever."""
+    await site.settled(job_id := await site.submit("gate"))
+    async with following(site, f"/api/v1/jobs/{job_id}/stream") as told:
+        assert (await anext(told)).event == "snapshot"
+        site.app.backend.tokens.revoke("a read")
+        await (await site.client("operate")).post(f"/api/v1/jobs/{job_id}/answer", json={"values": {"good": True}})
+        rest = [frame async for frame in told]
+    assert [frame.event for frame in rest] == ["dropped"]
+    assert "revoked" in rest[0].data["reason"]
+
+
+async def test_a_quiet_stream_ends_too_when_its_token_runs_out(tmp_path: Path) -> None:
+    async with served(tmp_path, heartbeat_seconds=0.02) as site:
+        site.tokens["read"] = site.app.backend.tokens.make("short", "read", now_us=time.time_ns() // 1000, seconds=1.0)
+        async with following(site, "/api/v1/stream") as told:
+            seen = [frame.event async for frame in told if frame.event != ":"]
+    assert seen == ["snapshot", "dropped"]

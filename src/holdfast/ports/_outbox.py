@@ -58,6 +58,18 @@ class DeliveryQuery(Struct, frozen=True):
     limit: int = 100
 
 
+class Backlog(Struct, frozen=True):
+    """How many deliveries there are, and how far behind they are."""
+
+    pending: int
+    failing: int
+    """of the pending ones, those that did not arrive when they were tried last"""
+    delivered: int
+    dead: int
+    oldest_us: int | None
+    """since when the oldest of the pending ones is to be told; None if there is none"""
+
+
 class Outbox(Protocol):
     """Where deliveries are kept, beside the jobs that they tell of.
 
@@ -99,6 +111,10 @@ class Outbox(Protocol):
     async def delivery(self, delivery_id: str) -> Delivery | None: ...
 
     async def deliveries(self, query: DeliveryQuery) -> list[Delivery]: ...
+
+    async def backlog(self) -> Backlog:
+        """What is kept now, counted: settled ones are in it until they are pruned."""
+        ...
 
     async def prune(self, *, delivered_before_us: int, dead_before_us: int) -> int:
         """Forget those that were settled before. Returns how many."""

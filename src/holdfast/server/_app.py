@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -83,12 +84,11 @@ def create_app(
 def _routes(backend: Backend) -> Starlette:
     dispatcher = Dispatcher(backend)
     description = describe_api(ENDPOINTS)
-    encoded = msgspec.json.encode(description)
     page = partial(docs_page, ENDPOINTS, description)
     app = Starlette(
         routes=[
             *_calls(dispatcher),
-            Route("/openapi.json", _noted("/openapi.json", lambda _: Response(encoded, media_type="application/json"))),
+            Route("/openapi.json", _noted("/openapi.json", partial(_described, description))),
             Route("/docs", _noted("/docs", lambda request: HTMLResponse(page(request.scope.get("root_path", ""))))),
             Route("/docs.css", _noted("/docs.css", lambda _: PlainTextResponse(style_sheet(), media_type="text/css"))),
             *_pages.routes(),
@@ -97,6 +97,12 @@ def _routes(backend: Backend) -> Starlette:
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _described(description: dict[str, Any], request: Request) -> Response:
+    """The description, with where the calls are: a mounted app is not at the root."""
+    servers = [{"url": request.scope.get("root_path", "") or "/"}]
+    return Response(msgspec.json.encode(description | {"servers": servers}), media_type="application/json")
 
 
 Answer = Callable[[Request], Awaitable[Response]]

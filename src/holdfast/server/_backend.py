@@ -109,6 +109,14 @@ class Backend:
             raise Refused(429, "too_many_failures", message, {"Retry-After": f"{wait + 1:.0f}"})
         raise Refused(401, "wrong_token", "this token is not known here, was revoked, or has run out", CHALLENGE)
 
+    def still_lets_in(self, who: Identity | None) -> bool:
+        """Whether who was let in once may stay: a stream outlives the call that opened it."""
+        try:
+            return who is not None and self.tokens.still_counts(who, now_us=self.now_us())
+        except ConfigurationError:
+            log.exception("tokens cannot be read, so nobody is let in")
+            return False
+
     def service(self, who: Identity | None) -> JobService:
         """The jobs' service, in the name of whoever calls."""
         by = "" if who is None else f"token {who.name}"

@@ -42,7 +42,7 @@ class Dispatcher:
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:
-            answer = answer_to(error)
+            answer = answer_to(error, self._backend.project)
             if answer is None:  # what it says may hold anything: it is for the log, not for the client
                 log.exception("%s %s failed", endpoint.method, endpoint.path)
                 return problem_response(500, Problem("internal", "something broke; the server's log says what"))

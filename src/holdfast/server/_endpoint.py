@@ -58,6 +58,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     other_media: tuple[str, ...] = ()
     """what else it gives if asked"""
     status: int = 200
+    frames: Mapping[str, Any] = {}
+    """of a stream: by the name of each event, the type of its data"""
 
     @property
     def is_stream(self) -> bool:

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.errors import FlowFileError, FlowInputError
-from holdfast.flowfiles import FlowFile, find_flow, load_flow, resolve_variables
+from holdfast.flowfiles import FlowFile, check_flow, find_flow, load_flow, resolve_variables
 from holdfast.server._problems import Refused
 
 ENTRY, SUFFIX = "FLOW.yaml", ".flow.yaml"
@@ -44,7 +44,11 @@ def _folders(top: Path) -> Iterator[list[Path]]:
 
 
 def _is_flow(path: Path) -> bool:
-    return (path.name == ENTRY or path.name.endswith(SUFFIX)) and path.is_file() and not path.is_symlink()
+    return _is_called_flow(path) and path.is_file() and not path.is_symlink()
+
+
+def _is_called_flow(path: Path) -> bool:
+    return path.name == ENTRY or path.name.endswith(SUFFIX)
 
 
 def flow_file(project: Path | None, reference: str) -> Path:
@@ -53,12 +57,19 @@ def flow_file(project: Path | None, reference: str) -> Path:
         raise Refused(404, "no_project", "this server has no project, so it has no flow files")
     try:
         found = find_flow(reference, project)
-        inside = found is not None and found.resolve().is_relative_to(project)
+        file = None if found is None else found.resolve()
     except (OSError, ValueError, RuntimeError):  # a name that cannot be one
-        found, inside = None, False
-    if found is None or not inside or not (found.name == ENTRY or found.name.endswith((SUFFIX, ".yaml", ".yml"))):
+        file = None
+    if file is None or not file.is_relative_to(project) or not _holds_flow(file, project):
         raise Refused(404, "unknown_flow", f"the project has no flow {reference!r:.200}; GET /api/v1/flows lists them")
-    return found.resolve()
+    return file
+
+
+def _holds_flow(file: Path, project: Path) -> bool:
+    """Whether it is called as flows are, or is one. Projects have other YAML files, with keys and passwords in some."""
+    if _is_called_flow(file):
+        return True
+    return file.suffix in (".yaml", ".yml") and check_flow(file, project)[0] is not None
 
 
 def reference_of(project: Path, file: Path) -> str:

@@ -17,11 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.checkpoints import locate
-from holdfast.ports import Job, JournalStore, Row, StepInfo
+from holdfast.ports import Job, JobStatus, JournalStore, Row, StepInfo
 from holdfast.server._backend import Queue
 from holdfast.server._feeds import Entry, Gone
 from holdfast.server._logfile import read_end, read_part, size_of
 from holdfast.server._views import (
+    AskView,
+    ChangeView,
+    EventView,
     JobView,
     LogView,
     StepView,
@@ -72,6 +75,12 @@ class JobSnapshot(Struct, frozen=True):
     steps: list[StepView]
     log: list[LogView]
     """the end of its live output"""
+
+
+JOB_FRAMES: dict[str, Any] = {
+    "snapshot": JobSnapshot, "resync": JobSnapshot, "change": ChangeView, "event": EventView, "log": LogView,
+    "asks": list[AskView],
+}  # fmt: skip
 
 
 class JobTail:
@@ -200,6 +209,15 @@ def _small(row: Row) -> Row:
     return row if len(row.payload) <= LARGE else replace(row, payload=b'{"$omitted":true}')
 
 
+class Counts(Struct, frozen=True):
+    """How many jobs there are that have not ended, by status."""
+
+    counts: dict[JobStatus, int]
+
+
+CHANGES_FRAMES: dict[str, Any] = {"snapshot": Counts, "resync": Counts, "change": ChangeView}
+
+
 class ChangesTail:
     """What happens to all jobs: their changes of status."""
 
@@ -223,8 +241,7 @@ class ChangesTail:
 
     async def snapshot(self, event: str) -> Entry:
         where = await self.now()
-        counts: dict[Any, int] = dict(await self._queue.jobs.count())
-        return Entry(where, event, msgspec.json.encode({"counts": counts}))
+        return Entry(where, event, msgspec.json.encode(Counts(await self._queue.jobs.count())))
 
     async def read(self, after: str, upto: str | None = None) -> list[Entry]:
         if not ((after.isascii() and after.isdigit() and len(after) < 16) or not after):

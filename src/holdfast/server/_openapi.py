@@ -14,7 +14,10 @@ from holdfast.server._endpoint import Endpoint, Nothing
 from holdfast.server._problems import Problem
 
 _REF = "#/components/schemas/{name}"
+_REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
 _PATH_PARAMETER = re.compile(r"{(\w+)}")
+_RETRY = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+_CHALLENGE = {"WWW-Authenticate": {"description": "How to say who you are.", "schema": {"type": "string"}}}
 _REFUSALS = {
     "400": "What was sent does not fit.",
     "401": "No token, or a wrong one.",
@@ -26,9 +29,19 @@ _REFUSALS = {
     "415": "The body is not said to be JSON.",
     "421": "The server is not called so.",
     "422": "The flow file or its inputs cannot be used.",
-    "429": "Too many calls.",
+    "429": "Too many calls, or too many wrong tokens.",
+    "500": "Something broke; the server's log says what.",
     "503": "Not now: the store is away, or the server is busy or stopping.",
 }
+_OF_BODIES = ("408", "415")
+_OF_WORK = ("404", "409", "422")
+"""Not of calls that everybody may make: there is nothing that they could not find."""
+_HEADERS = {"401": _CHALLENGE, "429": _RETRY, "503": _RETRY}
+_LAST_ID = {
+    "name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string"},
+    "description": "The id of the last frame that was seen: what came since is told, or one `resync` if that is not kept.",
+}  # fmt: skip
+_STREAM = "Server-sent events: what each one is. Lines that begin with a colon are signs of life."
 
 
 def describe_api(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -56,7 +69,7 @@ def describe_api(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 def _types(endpoints: Sequence[Endpoint]) -> Iterable[Any]:
     seen: dict[str, Any] = {_key(Problem): Problem}
     for endpoint in endpoints:
-        for kind in (endpoint.query, endpoint.body, endpoint.answer):
+        for kind in (endpoint.query, endpoint.body, endpoint.answer, *endpoint.frames.values()):
             if kind is not None:
                 seen.setdefault(_key(kind), kind)
     return seen.values()
@@ -71,7 +84,11 @@ def _operation(endpoint: Endpoint, by_type: dict[str, Any], components: dict[str
         "operationId": f"{endpoint.group}_{endpoint.handler.__name__}",
         "tags": [endpoint.group],
         "summary": endpoint.summary,
-        "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint, components)],
+        "parameters": [
+            *_path_parameters(endpoint),
+            *_query_parameters(endpoint, components),
+            *([_LAST_ID] if endpoint.is_stream else []),
+        ],
         "responses": _responses(endpoint, by_type),
         "security": [] if endpoint.role is None else [{"token": []}, {"cookie": []}],
     }
@@ -108,13 +125,40 @@ def _query_parameters(endpoint: Endpoint, components: dict[str, Any]) -> list[di
 
 def _responses(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
     good: dict[str, Any] = {"description": endpoint.summary}
-    if endpoint.answer is not None:
-        good["content"] = {"application/json": {"schema": by_type[_key(endpoint.answer)]}}
-    elif endpoint.status != 204:
-        good["content"] = {media: {} for media in (endpoint.media, *endpoint.other_media)}
+    if endpoint.status != 204:
+        good["content"] = _content(endpoint, by_type)
     problem = {"application/json": {"schema": by_type[_key(Problem)]}}
-    refusals = {status: {"description": text, "content": problem} for status, text in _REFUSALS.items()}
-    return {str(endpoint.status): good, **refusals}
+    return {
+        str(endpoint.status): good,
+        **{
+            status: {"description": text, "content": problem, "headers": _HEADERS.get(status, {})}
+            for status, text in _REFUSALS.items()
+            if _may_refuse(endpoint, status)
+        },
+    }
+
+
+def _may_refuse(endpoint: Endpoint, status: str) -> bool:
+    if status in _OF_BODIES:
+        return endpoint.body is not None
+    if status in _OF_WORK:
+        return endpoint.role is not None
+    return status != "401" or endpoint.role is not None or endpoint.body is not None  # a session is begun with a token
+
+
+def _content(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
+    text: dict[str, Any] = {"schema": {"type": "string"}}
+    if endpoint.is_stream:
+        frames = [_frame(event, by_type[_key(kind)]) for event, kind in endpoint.frames.items()]
+        return {endpoint.media: {"schema": {"description": _STREAM, "oneOf": frames}}}
+    first = text if endpoint.answer is None else {"schema": by_type[_key(endpoint.answer)]}
+    return {endpoint.media: first, **dict.fromkeys(endpoint.other_media, text)}
+
+
+def _frame(event: str, schema: dict[str, Any]) -> dict[str, Any]:
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
+    properties = {"event": {"const": event}, "id": {"type": "string"}, "data": data}
+    return {"type": "object", "properties": properties, "required": ["event", "data"]}
 
 
 # -- a page for people ---------------------------------------------------------------------------------------------
@@ -122,6 +166,7 @@ def _responses(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color-scheme: light dark }
 code, pre { font: 14px/1.4 ui-monospace, monospace } pre { overflow-x: auto; padding: .75rem; border: 1px solid #8886 }
+table { border-collapse: collapse } td { padding: .2rem 1rem .2rem 0; vertical-align: top }
 summary { cursor: pointer } details { border-bottom: 1px solid #8886; padding: .4rem 0 } .role { float: right; opacity: .7 }
 """
 
@@ -142,17 +187,44 @@ def docs_page(endpoints: Sequence[Endpoint], description: dict[str, Any], base: 
         '<meta name="viewport" content="width=device-width">'
         f'<link rel="stylesheet" href="{html.escape(base)}/docs.css"><h1>Holdfast API</h1>'
         f'<p>Made from <a href="{html.escape(base)}/openapi.json">openapi.json</a>. Send a token with each call: '
-        "<code>Authorization: Bearer TOKEN</code>.</p>" + "".join(parts) + "</html>"
+        "<code>Authorization: Bearer TOKEN</code>.</p>"
+        + "".join(parts)
+        + _refusals()
+        + _shapes(description)
+        + "</html>"
     )
+
+
+def _refusals() -> str:
+    rows = "".join(f"<tr><td>{status}<td>{html.escape(text)}" for status, text in _REFUSALS.items())
+    return f"<h2>When a call is refused</h2><p>The answer is a {_link('Problem')}.</p><table>{rows}</table>"
+
+
+def _shapes(description: dict[str, Any]) -> str:
+    """What the calls take and give, each to be linked to by its name."""
+    schemas = sorted(description["components"]["schemas"].items())
+    shown = (
+        f'<details id="{name}"><summary><code>{name}</code></summary>{_facts(one)}</details>' for name, one in schemas
+    )
+    return "<h2>Shapes</h2>" + "".join(shown)
+
+
+def _facts(value: Any) -> str:
+    """Data as text, in which the names of shapes are links."""
+    text = html.escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), quote=False)
+    return f"<pre>{_REFERENCE.sub(lambda found: _link(found[1]), text)}</pre>"
+
+
+def _link(shape: str) -> str:
+    return f'<a href="#{shape}">{shape}</a>'
 
 
 def _shown(endpoint: Endpoint, description: dict[str, Any]) -> str:
     operation = description["paths"][endpoint.path][endpoint.method.lower()]
     facts = {key: operation[key] for key in ("parameters", "requestBody") if operation.get(key)}
     facts["answers"] = operation["responses"][str(endpoint.status)].get("content", "nothing")
-    text = msgspec.json.format(msgspec.json.encode(facts), indent=2).decode()
     return (
         f"<details><summary><code>{endpoint.method} {html.escape(endpoint.path)}</code> "
         f'{html.escape(endpoint.summary)}<span class="role">{endpoint.role or "everybody"}</span></summary>'
-        f"<pre>{html.escape(text)}</pre></details>"
+        f"{_facts(facts)}</details>"
     )

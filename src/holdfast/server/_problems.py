@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -63,19 +64,25 @@ _STATUSES: tuple[tuple[type[BaseException], int, str], ...] = (
 """The first that fits counts."""
 
 
-def answer_to(error: BaseException) -> Response | None:
+def answer_to(error: BaseException, project: Path | None) -> Response | None:
     """The answer to a call that raised this; None if nobody expected it."""
     if isinstance(error, Refused):
         return problem_response(error.status, error.problem, error.headers)
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
-            findings = [finding_view(one) for one in getattr(error, "findings", ())] or None
-            return problem_response(status, Problem(code, str(error), findings))
+            findings = [finding_view(one, project) for one in getattr(error, "findings", ())] or None
+            return problem_response(status, Problem(code, _shown(str(error), project), findings))
     return None
 
 
-def finding_view(one: Finding) -> FindingView:
-    return FindingView(one.severity, one.code, one.at.file, one.at.line, one.at.column, one.message, one.fix)
+def finding_view(one: Finding, project: Path | None) -> FindingView:
+    file, message = _shown(one.at.file, project), _shown(one.message, project)
+    return FindingView(one.severity, one.code, file, one.at.line, one.at.column, message, one.fix)
+
+
+def _shown(text: str, project: Path | None) -> str:
+    """Files of the project by their place in it: where on the machine that is, is nobody's business."""
+    return text if project is None else text.replace(f"{project}/", "")
 
 
 def problem_response(status: int, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from holdfast.flowfiles import FlowFile, check_flow, check_tools, load_flow
 from holdfast.server._backend import Backend
-from holdfast.server._drawing import PICTURES, GraphFormat, drawn
+from holdfast.server._drawing import PICTURES, DrawnFlow, GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Nothing
 from holdfast.server._flow_files import flow_file, list_flows, preset_values, read_text, reference_of
 from holdfast.server._problems import FindingView, Refused, finding_view
@@ -157,7 +157,7 @@ async def check(backend: Backend, call: Call[FlowQuery, None]) -> Checked:
 def _check(project: Path, reference: str) -> Checked:
     loaded, findings = check_flow(flow_file(project, reference), project)
     found = (*findings, *(check_tools(loaded) if loaded else ()))
-    return Checked(not any(one.severity == "error" for one in found), [finding_view(one) for one in found])
+    return Checked(not any(one.severity == "error" for one in found), [finding_view(one, project) for one in found])
 
 
 def _look(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Endpoint:
@@ -169,6 +169,6 @@ def _look(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> En
 ENDPOINTS = (
     _look("/api/v1/flows", browse, "List the project's flows", list[FlowEntry]),
     _look("/api/v1/flows/file", show, "Show a flow and its file's text", FlowView, query=FlowQuery),
-    _look("/api/v1/flows/graph", graph, "Draw a flow", None, query=GraphQuery, other_media=PICTURES),
+    _look("/api/v1/flows/graph", graph, "Draw a flow", DrawnFlow, query=GraphQuery, other_media=PICTURES),
     _look("/api/v1/flows/check", check, "Check a flow; nothing is run", Checked, query=FlowQuery),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -14,14 +15,15 @@ from holdfast.jobs import define, uses_of
 from holdfast.jobs._definition import read_definition
 from holdfast.ports import Job, JobQuery, JobStatus
 from holdfast.server._backend import Backend
-from holdfast.server._drawing import PICTURES, GraphFormat, drawn
+from holdfast.server._drawing import PICTURES, DrawnFlow, GraphFormat, drawn
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing, Words
+from holdfast.server._feeds import Tail
 from holdfast.server._flow_files import load_for_job
-from holdfast.server._job_tail import ChangesTail, JobTail
+from holdfast.server._job_tail import CHANGES_FRAMES, JOB_FRAMES, ChangesTail, JobTail
 from holdfast.server._journal_pages import Attempt, EventPage, EventsQuery, read_attempts, read_events
 from holdfast.server._logfile import read_end, read_part, size_of
 from holdfast.server._problems import Refused
-from holdfast.server._stream import EventStream, follow
+from holdfast.server._stream import LAST, EventStream, follow
 from holdfast.server._views import (
     ChangeView,
     JobView,
@@ -274,21 +276,20 @@ class StreamQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """an id, `start` for everything there is, or empty for a snapshot; the header Last-Event-ID goes first"""
 
 
-def position_of(call: Call[StreamQuery, None]) -> str:
-    """Where a client wants to go on."""
-    return call.request.headers.get("last-event-id", "") or call.query.after
+def follow_call(backend: Backend, call: Call[StreamQuery, None], key: str, make: Callable[[], Tail]) -> EventStream:
+    """The stream that a call asks for, from where the client wants to go on, for as long as its token counts."""
+    after = call.request.headers.get("last-event-id", "") or call.query.after
+    return follow(backend.feeds, key, make, after, may_stay=lambda: backend.still_lets_in(call.who))
 
 
 async def stream(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
     job = await _job(backend, call)
-    return follow(
-        backend.feeds, f"job {job.id}", lambda: JobTail(backend.queue, backend.journal, job.id), position_of(call)
-    )
+    return follow_call(backend, call, f"job {job.id}", lambda: JobTail(backend.queue, backend.journal, job.id))
 
 
 async def stream_all(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
     queue = backend.queue
-    return follow(backend.feeds, "jobs", lambda: ChangesTail(queue), position_of(call))
+    return follow_call(backend, call, "jobs", lambda: ChangesTail(queue))
 
 
 JOB = "/api/v1/jobs/{job_id}"
@@ -314,7 +315,7 @@ ENDPOINTS = (
         body=NewJob, answer=JobView, status=201,
     ),
     _look("/api/v1/stream", stream_all, "Follow the statuses of all jobs", None, query=StreamQuery,
-          media="text/event-stream"),
+          media="text/event-stream", frames=CHANGES_FRAMES | LAST),
     _look(JOB, show, "Show a job", JobView),
     Endpoint(
         method="DELETE", path=JOB, role="admin", handler=delete, summary="Delete an ended job and all that is kept of it",
@@ -324,10 +325,11 @@ ENDPOINTS = (
     _look(f"{JOB}/attempts", attempts, "List every attempt of its steps", list[Attempt]),
     _look(f"{JOB}/history", history, "List every change of its status", list[ChangeView]),
     _look(f"{JOB}/outputs", outputs, "Show what it gave", Output),
-    _look(f"{JOB}/graph", graph, "Draw its flow", None, query=FormatQuery, other_media=PICTURES),
+    _look(f"{JOB}/graph", graph, "Draw its flow", DrawnFlow, query=FormatQuery, other_media=PICTURES),
     _look(f"{JOB}/log", read_log, "Read its live output", LogPage, query=LogQuery),
     _look(f"{JOB}/events", events, "Read its journal", EventPage, query=EventsQuery),
-    _look(f"{JOB}/stream", stream, "Follow it", None, query=StreamQuery, media="text/event-stream"),
+    _look(f"{JOB}/stream", stream, "Follow it", None, query=StreamQuery, media="text/event-stream",
+          frames=JOB_FRAMES | LAST),
     _do("approve", approve, "Let it into the queue"),
     _do("pause", pause, "Start no more of its steps", Reason),
     _do("resume", resume, "Go on with it"),

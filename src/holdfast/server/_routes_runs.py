@@ -29,15 +29,15 @@ from holdfast.ids import new_id
 from holdfast.ports import JobStatus, Mark, RunInfo
 from holdfast.runs import Run, RunStatus
 from holdfast.server._backend import Backend
-from holdfast.server._drawing import PICTURES
+from holdfast.server._drawing import PICTURES, DrawnFlow
 from holdfast.server._endpoint import Call, Endpoint, Limit, Name, Nothing
 from holdfast.server._journal_pages import EventPage, EventsQuery, read_events
 from holdfast.server._plain import plain_json
 from holdfast.server._problems import Refused
-from holdfast.server._routes_jobs import FormatQuery, StreamQuery, position_of
+from holdfast.server._routes_jobs import FormatQuery, StreamQuery, follow_call
 from holdfast.server._run_drawing import drawn_graph
-from holdfast.server._run_tail import RunTail, live_view
-from holdfast.server._stream import EventStream, follow
+from holdfast.server._run_tail import RUN_FRAMES, RunTail, live_view
+from holdfast.server._stream import LAST, EventStream
 from holdfast.server._views import JobView, RunView, job_view, moment, run_view
 
 
@@ -245,7 +245,7 @@ async def run_events(backend: Backend, call: Call[EventsQuery, None]) -> EventPa
 async def run_stream(backend: Backend, call: Call[StreamQuery, None]) -> EventStream:
     run_id = call.path["run_id"]
     run, _ = await _known(backend, run_id)
-    return follow(backend.feeds, f"run {run_id}", lambda: RunTail(backend.journal, run_id, run), position_of(call))
+    return follow_call(backend, call, f"run {run_id}", lambda: RunTail(backend.journal, run_id, run))
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------
@@ -337,9 +337,10 @@ ENDPOINTS = (
     _look("/api/v1/runs", list_runs, "List root runs", list[RunView], "runs", query=RunsQuery),
     _look(RUN, show_run, "Show a run", RunView, "runs"),
     _look(f"{RUN}/events", run_events, "Read its journal", EventPage, "runs", query=EventsQuery),
-    _look(f"{RUN}/graph", run_graph, "Draw its graph", None, "runs", query=FormatQuery, other_media=PICTURES),
+    _look(f"{RUN}/graph", run_graph, "Draw its graph", DrawnFlow, "runs", query=FormatQuery, other_media=PICTURES),
     _look(f"{RUN}/tree", run_tree, "Show its branches and checkpoints", TreeView, "runs"),
-    _look(f"{RUN}/stream", run_stream, "Follow it", None, "runs", query=StreamQuery, media="text/event-stream"),
+    _look(f"{RUN}/stream", run_stream, "Follow it", None, "runs", query=StreamQuery, media="text/event-stream",
+          frames=RUN_FRAMES | LAST),
     _look("/api/v1/checkpoints", checkpoints, "List checkpoints", list[CheckpointView], "checkpoints",
           query=CheckpointsQuery),
     _look("/api/v1/checkpoints/diff", diff, "Compare two checkpoints", DiffView, "checkpoints", query=DiffQuery),

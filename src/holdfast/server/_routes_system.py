@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,7 +16,8 @@ from starlette.responses import Response
 
 import holdfast
 from holdfast.errors import HoldfastError
-from holdfast.ports import Caps
+from holdfast.logs import get_logger
+from holdfast.ports import Backlog, Caps, DeliveryStatus
 from holdfast.resources import Listed, SystemProcessTable, list_held
 from holdfast.runs import Holding
 from holdfast.server._backend import Backend
@@ -27,14 +28,14 @@ from holdfast.server._settings import Settings
 from holdfast.server._tokens import Role
 from holdfast.server._views import moment
 
+log = get_logger("server")
 COOKIE = "holdfast_token"
 
 
 class Health(Struct, frozen=True):
     """Whether the server lives, or can work."""
 
-    status: str
-    message: str = ""
+    status: Literal["ok"]
 
 
 class Me(Struct, frozen=True):
@@ -127,17 +128,18 @@ async def healthz(backend: Backend, call: Call[Nothing, None]) -> Health:
     return Health("ok")
 
 
-async def readyz(backend: Backend, call: Call[Nothing, None]) -> Response:
+async def readyz(backend: Backend, call: Call[Nothing, None]) -> Health:
     """Ready means: the store can be read, and the server is not stopping."""
+    if backend.feeds.closing.is_set():
+        raise Refused(503, "closing", "the server is stopping")
     try:
-        if backend.feeds.closing.is_set():
-            raise Refused(503, "closing", "the server is stopping")
         await backend.journal.runs(limit=1)
         if backend.has_queue:
             await backend.queue.jobs.last_change()
-    except (HoldfastError, Refused):
-        return Response(msgspec.json.encode(Health("unavailable")), 503, media_type="application/json")
-    return Response(msgspec.json.encode(Health("ok")), media_type="application/json")
+    except HoldfastError as error:  # what it says may name files, and everybody may ask
+        log.warning("not ready: %s", error)
+        raise Refused(503, "not_ready", "the store cannot be read; the server's log says why") from error
+    return Health("ok")
 
 
 async def metrics(backend: Backend, call: Call[Nothing, None]) -> Response:
@@ -160,7 +162,21 @@ async def metrics(backend: Backend, call: Call[Nothing, None]) -> Response:
             family("holdfast_workers", "gauge", "Workers that serve the queue.",
                    [((), sum(worker.serving for worker in await jobs.workers()))]),
         ]  # fmt: skip
+        if backend.queue.outbox is not None:
+            parts += _delivery_parts(await backend.queue.outbox.backlog(), backend.now_us())
     return Response("".join(parts), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _delivery_parts(behind: Backlog, now_us: int) -> list[str]:
+    counts = {name: getattr(behind, name) for name in get_args(DeliveryStatus)}
+    age = 0.0 if behind.oldest_us is None else max((now_us - behind.oldest_us) / 1_000_000, 0.0)
+    return [
+        family("holdfast_deliveries", "gauge", "What hooks and webhooks are told, as far as it is kept.",
+               by_label("status", counts)),
+        family("holdfast_deliveries_failing", "gauge", "Pending ones that did not arrive when they were tried last.",
+               [((), behind.failing)]),
+        family("holdfast_delivery_oldest_seconds", "gauge", "How long the oldest pending one is waiting.", [((), age)]),
+    ]  # fmt: skip
 
 
 # -- who calls -----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from holdfast.ports import JournalStore, Row
 from holdfast.runs import Run, RunStatus
 from holdfast.serde import to_plain
 from holdfast.server._feeds import Entry, Gone
-from holdfast.server._views import RunView, event_view, moment, run_view
+from holdfast.server._views import EventView, RunView, event_view, moment, run_view
 from holdfast.streaming import Frame, Observer, observe
 
 PART = 500
@@ -40,12 +40,24 @@ class FrameView(Struct, frozen=True):
     data: Any
 
 
+class Missed(Struct, frozen=True):
+    """More happened at once than is kept for lookers-on: these frames will not come. The stream goes on."""
+
+    count: int
+
+
 class RunSnapshot(Struct, frozen=True):
     """A run, to begin with."""
 
     run: RunView | None
     head: int
     """the last position of its journal"""
+
+
+RUN_FRAMES: dict[str, Any] = {
+    "snapshot": RunSnapshot, "resync": RunSnapshot, "event": EventView, "frame": FrameView,
+    "missed": Missed,
+}  # fmt: skip
 
 
 class RunTail:
@@ -118,10 +130,12 @@ class RunTail:
         self._told[frame.id] = None
         while len(self._told) > KNOWN:
             self._told.popitem(last=False)
+        if frame.type == "dropped":  # by the run, not by us: `dropped` would say that the client is cut off
+            return Entry(self._place(), "missed", msgspec.json.encode(Missed(frame.data["count"])))
         shown = FrameView(
             frame.type, frame.id, frame.run_id, [*frame.path], frame.channel, moment(frame.at), _data(frame.data)
         )
-        return Entry(self._place(), "dropped" if frame.type == "dropped" else "frame", msgspec.json.encode(shown))
+        return Entry(self._place(), "frame", msgspec.json.encode(shown))
 
     async def _rows(self, branch: str) -> list[Entry]:
         entries = []

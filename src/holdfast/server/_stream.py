@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -17,6 +19,24 @@ from holdfast.server._problems import Refused
 HEARTBEAT = b": still here\n\n"
 START = "start"
 """The position before everything."""
+
+
+class Dropped(Struct, frozen=True):
+    """A client is cut off."""
+
+    reason: str
+
+
+class Ended(Struct, frozen=True):
+    """Nothing more will come."""
+
+    status: str
+    """how it ended"""
+    reason: str = ""
+
+
+LAST: dict[str, Any] = {"dropped": Dropped, "end": Ended}
+"""What the last frame of any stream may be."""
 
 
 class Following:
@@ -73,7 +93,7 @@ class Following:
             news = feed.since(place)
             if news is None:
                 self._feeds.metrics.note_dropped("slow")
-                yield _frame("dropped", {"reason": "too slow: come back with the last id to read what is missing"})
+                yield _frame("dropped", Dropped("too slow: come back with the last id to read what is missing"))
                 return
             place = feed.end
             if news:
@@ -83,10 +103,10 @@ class Following:
                 yield b"event: end\ndata: " + feed.over + b"\n\n"
                 return
             if feed.is_broken:
-                yield _frame("dropped", {"reason": "something broke: come back with the last id"})
+                yield _frame("dropped", Dropped("something broke: come back with the last id"))
                 return
             if self._feeds.closing.is_set():
-                yield _frame("dropped", {"reason": "the server is stopping: come back with the last id"})
+                yield _frame("dropped", Dropped("the server is stopping: come back with the last id"))
                 return
             try:
                 async with asyncio.timeout(self._feeds.settings.heartbeat_seconds):
@@ -99,15 +119,23 @@ def _frame(event: str, data: object) -> bytes:
     return f"event: {event}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
 
 
-def follow(feeds: Feeds, key: str, make: Callable[[], Tail], after: str) -> EventStream:
-    """The response that follows a feed from a position on. Raises Refused when too many do so already."""
+_REVOKED = _frame("dropped", Dropped("the token of this stream was revoked or has run out: sign in again"))
+
+
+def follow(
+    feeds: Feeds, key: str, make: Callable[[], Tail], after: str, *, may_stay: Callable[[], bool]
+) -> EventStream:
+    """The response that follows a feed from a position on, while the client may stay.
+
+    Raises Refused when too many do so already.
+    """
     if feeds.clients >= feeds.settings.max_streams:
         raise Refused(
             503, "too_many_streams", "too many streams are open; close some, or try later", {"Retry-After": "5"}
         )
     if len(after) > 200 or not after.isascii() or not after.isprintable():
         after = "?"  # a position that cannot be: the client is told to begin anew
-    return EventStream(Following(feeds, key, make, after), feeds)
+    return EventStream(Following(feeds, key, make, after), feeds, may_stay)
 
 
 class EventStream(Response):
@@ -115,10 +143,10 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, following: Following, feeds: Feeds) -> None:
+    def __init__(self, following: Following, feeds: Feeds, may_stay: Callable[[], bool]) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._following, self._feeds = following, feeds
+        self._following, self._feeds, self._may_stay = following, feeds, may_stay
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "HEAD":
@@ -141,15 +169,19 @@ class EventStream(Response):
         frames = self._following.frames()
         try:
             async for frame in frames:
+                stays = self._may_stay()  # asked each time: nothing goes out once a token was revoked
                 async with asyncio.timeout(self._feeds.settings.stuck_seconds):
-                    await send({"type": "http.response.body", "body": frame, "more_body": True})
+                    await send({"type": "http.response.body", "body": frame if stays else _REVOKED, "more_body": True})
+                if not stays:
+                    self._feeds.metrics.note_dropped("token")
+                    break
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             self._feeds.metrics.note_dropped("stuck")
             await _abort(scope)
         except HoldfastError as error:  # its subject was deleted, or the store is away
             self._feeds.metrics.note_dropped("broken")
-            last = _frame("dropped", {"reason": str(error)})
+            last = _frame("dropped", Dropped(str(error)))
             await send({"type": "http.response.body", "body": last, "more_body": False})
         finally:
             await frames.aclose()

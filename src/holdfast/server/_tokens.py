@@ -46,6 +46,9 @@ class Token(Struct, frozen=True):
     created_us: int
     expires_us: int | None = None
 
+    def has_run_out(self, now_us: int) -> bool:
+        return self.expires_us is not None and self.expires_us <= now_us
+
 
 class Tokens:
     """The tokens of a project. Several processes may use the file: a change counts from the next call on."""
@@ -95,9 +98,14 @@ class Tokens:
         digest = _digest(secret)  # also for an id that nobody has: the answer takes as long
         if prefix != PREFIX or token is None or not hmac.compare_digest(digest, token.digest):
             return None
-        if token.expires_us is not None and token.expires_us <= now_us:
+        if token.has_run_out(now_us):
             return None
         return Identity(token.id, token.name, token.role)
+
+    def still_counts(self, who: Identity, *, now_us: int) -> bool:
+        """Whether somebody who was let in would be let in again: the token was not revoked, and has not run out."""
+        token = self._known().get(who.token_id)
+        return token is not None and token.role == who.role and not token.has_run_out(now_us)
 
     def _known(self) -> dict[str, Token]:
         try:

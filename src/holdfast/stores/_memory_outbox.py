@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from holdfast.ports import Delivery, DeliveryQuery, DeliveryStatus, Job, JobStatus
+from holdfast.ports import Backlog, Delivery, DeliveryQuery, DeliveryStatus, Job, JobStatus
 from holdfast.stores import _outbox_rules as rules
 from holdfast.stores._closing import Closing
 from holdfast.stores._memory import MemoryStore
@@ -130,6 +131,15 @@ class MemoryOutbox(Closing):
                 if (not query.statuses or one.status in query.statuses) and query.job_id in ("", one.job_id)
             ]
             return found[: query.limit]
+
+    async def backlog(self) -> Backlog:
+        with self._jobs._alone():
+            counts = Counter(one.status for one in self._rows.values())
+            pending = [one for one in self._rows.values() if one.status == "pending"]
+            return Backlog(
+                len(pending), sum(bool(one.error) for one in pending), counts["delivered"], counts["dead"],
+                min((one.created_us for one in pending), default=None),
+            )  # fmt: skip
 
     async def prune(self, *, delivered_before_us: int, dead_before_us: int) -> int:
         bounds = {"delivered": delivered_before_us, "dead": dead_before_us}

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Self, TypeVar
 
-from holdfast.ports import Delivery, DeliveryQuery, Subscriptions
+from holdfast.ports import Backlog, Delivery, DeliveryQuery, Subscriptions
 from holdfast.stores import _sqlite_outbox_writes as writes
 from holdfast.stores._outbox_rules import Telling, nobody
 from holdfast.stores._sqlite import SqliteEngine, SqliteStore
@@ -75,6 +75,9 @@ class SqliteOutbox(Beside):
     async def deliveries(self, query: DeliveryQuery) -> list[Delivery]:
         return await self._engine.read(partial(_deliveries, query=query))
 
+    async def backlog(self) -> Backlog:
+        return await self._engine.read(_backlog)
+
     async def prune(self, *, delivered_before_us: int, dead_before_us: int) -> int:
         work = partial(writes.prune, delivered_before_us=delivered_before_us, dead_before_us=dead_before_us)
         return await self._write(work)
@@ -94,6 +97,10 @@ def _has_work(connection: Connection, now_us: int) -> bool:
 def _next_due(connection: Connection) -> int | None:
     due: int | None = connection.execute(SQL["next_due"]).fetchone()[0]
     return due
+
+
+def _backlog(connection: Connection) -> Backlog:
+    return Backlog(*connection.execute(SQL["backlog"]).fetchone())
 
 
 def _delivery(connection: Connection, delivery_id: str) -> Delivery | None:

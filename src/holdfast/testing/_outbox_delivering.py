@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.errors import ClosedError
-from holdfast.ports import Delivery, DeliveryQuery, Job, JobStatus
+from holdfast.ports import Backlog, Delivery, DeliveryQuery, Job, JobStatus
 from holdfast.testing._job_base import moved, read, running
 from holdfast.testing._outbox_base import EVERYTHING, LATE, Office, OutboxCase, claimed, events, written
 
@@ -116,6 +116,17 @@ class OutboxDelivering(OutboxCase):
             assert [found.id for found in await office.outbox.deliveries(DeliveryQuery(("delivered",)))] == [one.id]
             assert len(await office.outbox.deliveries(DeliveryQuery(("pending", "dead"), job.id))) == 3
             assert await office.outbox.delivery("nobody") is None
+
+    async def test_what_is_behind_is_counted(self) -> None:
+        async with self.opened(EVERYTHING) as office:
+            assert await office.outbox.backlog() == Backlog(0, 0, 0, 0, None)
+            arrived, dead, late = await one_for(office), await one_for(office), await one_for(office)
+            await three_for(office)
+            await office.outbox.delivered(arrived, now_us=LATE)
+            await office.outbox.give_up(dead, error="gone", now_us=LATE)
+            assert await office.outbox.backlog() == Backlog(4, 0, 1, 1, late.created_us)
+            await office.outbox.put_off(late, error="refused", next_us=LATE + 500)
+            assert await office.outbox.backlog() == Backlog(4, 1, 1, 1, late.created_us)
 
     async def test_old_ones_that_are_settled_are_forgotten(self) -> None:
         async with self.opened(EVERYTHING) as office:

@@ -28,7 +28,7 @@ export function useRun(id: string): Followed {
       draw();
     }
     return follow(`runs/${encodeURIComponent(id)}/stream?after=start`, {
-      on: { event: take, frame: take, resync: () => void again().catch(() => {}), dropped: () => setPartial(true) },
+      on: { event: take, frame: take, resync: () => void again().catch(() => {}), missed: () => setPartial(true) },
       batch: draw,
       ended: () => {
         setOver(true);

@@ -10,6 +10,14 @@ SELECT key FROM delivery WHERE next_us IS NOT NULL AND next_us <= ? ORDER BY nex
 -- name: next_due
 SELECT min(next_us) FROM delivery WHERE next_us IS NOT NULL;
 
+-- name: backlog
+SELECT
+    (SELECT count(*) FROM delivery WHERE status = 'pending'),
+    (SELECT count(*) FROM delivery WHERE status = 'pending' AND error <> ''),
+    (SELECT count(*) FROM delivery WHERE status = 'delivered' AND settled_us IS NOT NULL),
+    (SELECT count(*) FROM delivery WHERE status = 'dead' AND settled_us IS NOT NULL),
+    (SELECT min(created_us) FROM delivery WHERE status = 'pending');
+
 -- name: claim
 UPDATE delivery SET owner = :owner, attempts = attempts + 1, next_us = :until_us WHERE key = :key
 RETURNING id, job_id, event, target, body, created_us, status, attempts, next_us, error, owner, settled_us;
