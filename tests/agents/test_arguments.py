@@ -44,6 +44,10 @@ def crew(**more: Any) -> Crew:
         (lambda: crew(memory=True), "Crew has no 'memory': there is no memory"),
         (lambda: crew(checkpoint="runs.db"), "checkpoint='runs.db' says not how: write checkpoint=True"),
         (lambda: crew(human=print), "cannot ask anybody"),
+        (lambda: crew().kickoff("whales"), "inputs are names with values, .* not a str"),  # type: ignore[arg-type]
+        (lambda: crew().kickoff_for_each({"topic": "whales"}), "inputs are names with values"),  # type: ignore[dict-item]
+        (lambda: agent().kickoff("Work.", response_format=dict), "response_format wants a pydantic model class"),  # type: ignore[arg-type]
+        (lambda: ScriptedModel("done"), r"a script is a list of answers: ScriptedModel\(\['done'\]\)"),
         (lambda: agent(tools=[depth]), "depth is no tool yet: write @tool above depth"),
         (lambda: agent(tools=[Depth]), r"Depth is no tool yet: Depth\(\)"),
         (lambda: Task(description="Work.", tools=[depth]), "depth is no tool yet"),  # type: ignore[list-item]

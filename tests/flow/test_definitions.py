@@ -9,9 +9,24 @@ from typing import Any, Literal
 
 import pytest
 
-from holdfast import Flow, Runtime, and_, failed, gathered, human_feedback, listen, or_, router, start
+from holdfast import (
+    Budget,
+    CheckpointConfig,
+    Flow,
+    Runtime,
+    and_,
+    failed,
+    gathered,
+    human_feedback,
+    listen,
+    or_,
+    router,
+    start,
+)
 from holdfast.errors import FlowDefinitionError, StepFailedError, UsageError
+from holdfast.human import ConsoleProvider
 from holdfast.ports import HumanRequest
+from holdfast.stores import MemoryStore
 
 
 @pytest.mark.parametrize("decorator", [listen, router])
@@ -72,6 +87,25 @@ def test_a_class_may_say_what_its_runs_are_called() -> None:
         def work(self) -> None: ...
 
     assert (Named().name, Named(name="daily").name) == ("weekly", "daily")
+
+
+def test_a_class_may_say_where_its_runs_are_written_down_what_they_may_use_and_who_is_asked() -> None:
+    """What it said was passed over: runs that somebody took for durable were not."""
+
+    class Durable(Flow[Any]):
+        checkpoint = CheckpointConfig(MemoryStore())
+        budget = Budget(max_tokens=3)
+        human = ConsoleProvider()
+
+        @start()
+        def work(self) -> None: ...
+
+    flow = Durable()
+    assert (flow.checkpoint, flow.budget, flow.human) == (Durable.checkpoint, Durable.budget, Durable.human)
+    assert Durable(checkpoint=False).checkpoint is None
+    assert Durable(budget=Budget(max_tokens=9)).budget == Budget(max_tokens=9)
+    flow.kickoff()
+    assert Durable.from_checkpoint(str(flow.run_id)).method_outputs == [None]
 
 
 class Generator(Flow[Any]):

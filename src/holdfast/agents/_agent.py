@@ -147,6 +147,9 @@ class Agent(Resumable):
         given: object = prompt
         if given is None or isinstance(given, Mapping):  # what a crew is given
             raise UsageError(f"{self.role} needs a prompt: kickoff('what to do')")
+        wanted: object = form
+        if wanted is not None and not (isinstance(wanted, type) and issubclass(wanted, BaseModel)):
+            raise UsageError(f"response_format wants a pydantic model class, not {wanted!r}")
         self._form = form
         front = AgentFront(self, self.resolve_llm(), self.work(self.first_messages(prompt or (), form), form=form))
         return front, front.inputs

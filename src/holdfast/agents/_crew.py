@@ -19,7 +19,7 @@ from holdfast.checkpoints import CheckpointConfig, Where
 from holdfast.errors import UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.graph import Graph, to_mermaid
-from holdfast.kickoff import human_provider
+from holdfast.kickoff import human_provider, named_inputs
 from holdfast.models import Model, RequestLimits
 from holdfast.tools import BaseTool
 
@@ -151,7 +151,7 @@ class Crew(Resumable):
 
     @staticmethod
     def _given(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {"inputs": dict(inputs)} if inputs is not None else {}
+        return {"inputs": named_inputs(inputs)} if inputs is not None else {}
 
     def kickoff_for_each(self, inputs: Iterable[Mapping[str, Any]]) -> list[Any]:
         """One kickoff for each of the inputs, one after the other; the outputs in their order."""

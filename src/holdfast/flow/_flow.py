@@ -52,7 +52,8 @@ class Flow(Generic[S]):
 
     Arguments: `initial_state`, a class or an example that is copied; `name`, else that of the class; `runtime`, else the default
     one; `checkpoint`, where its runs are written down so that they can be taken up again (True: the project's own store; None:
-    nowhere); `human`, who is asked (the terminal, unless something else is given); `budget`, what each run may use.
+    nowhere); `human`, who is asked (the terminal, unless something else is given); `budget`, what each run may use. A class
+    may set them too, for all of its objects.
     """
 
     initial_state: ClassVar[Any] = None
@@ -104,16 +105,21 @@ class Flow(Generic[S]):
         budget: Budget | None = None,
     ) -> None:
         self.flow_id = new_id()
-        self.name = name or getattr(type(self), "name", "") or type(self).__name__
+        self.name = self._or_of_class("name", name or None) or type(self).__name__
         self.state_example = initial_state if initial_state is not None else self._declared_state()
         self._starter = Starter(runtime)
-        self.checkpoint = checkpoint_config(checkpoint)
-        self.human = human_provider(human) or ConsoleProvider()
-        self.budget = checked_budget(budget)
+        self.checkpoint = checkpoint_config(self._or_of_class("checkpoint", checkpoint))
+        self.human = human_provider(self._or_of_class("human", human)) or ConsoleProvider()
+        self.budget = checked_budget(self._or_of_class("budget", budget))
         if stream is not None:
             self.stream = stream
         self._live = {}
         self._latest = None
+
+    @classmethod
+    def _or_of_class(cls, name: str, given: Any) -> Any:
+        """An argument, else what the class sets under its name."""
+        return given if given is not None else getattr(cls, name, None)
 
     @classmethod
     def _declared_state(cls) -> Any:
@@ -338,7 +344,7 @@ class Flow(Generic[S]):
     def _recorded(
         cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any, options: dict[str, Any]
     ) -> Self:
-        config = checkpoint or CheckpointConfig()
+        config = checkpoint_config(cls._or_of_class("checkpoint", checkpoint)) or CheckpointConfig()
         restored, plan = Starter(runtime).find(config, where)
         flow = class_of(cls, restored)(checkpoint=config, runtime=runtime, **options)
         flow._starter.take_up(flow.name, config, restored, plan)

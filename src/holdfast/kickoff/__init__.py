@@ -12,7 +12,7 @@ from holdfast.kickoff._front import Front, Moment, Saver
 from holdfast.kickoff._kickoff import Kickoff, Pending
 from holdfast.kickoff._opening import Plan, check_inputs
 from holdfast.kickoff._secrets import Secrets, from_environment, request_id_of, variable_of
-from holdfast.kickoff._starter import Starter, checkpoint_config, human_provider
+from holdfast.kickoff._starter import Starter, checkpoint_config, human_provider, named_inputs
 from holdfast.kickoff._state import FlowState, with_id
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "count_usage",
     "from_environment",
     "human_provider",
+    "named_inputs",
     "request_id_of",
     "variable_of",
     "with_id",

@@ -55,15 +55,10 @@ class Starter:
         return await begin(front, self.runtime, self._planned(front, inputs, from_checkpoint))
 
     def _planned(self, front: Front, inputs: Mapping[str, Any] | None, from_checkpoint: Where | None) -> Plan:
-        given: object = inputs
-        if not isinstance(given, Mapping | None):
-            raise FlowInputError(
-                f"inputs are names with values, kickoff({{'topic': 'whales'}}), not a {type(given).__name__}"
-            )
         if from_checkpoint is not None:
             check_where(from_checkpoint)
         plan, self._next = self._next or Plan(), None
-        plan = msgspec.structs.replace(plan, inputs=dict(inputs or {}), checkpoint=from_checkpoint or plan.checkpoint)
+        plan = msgspec.structs.replace(plan, inputs=named_inputs(inputs), checkpoint=from_checkpoint or plan.checkpoint)
         if plan.checkpoint is not None and front.checkpoint is None and plan.config is None:
             kind = front.kind.capitalize()
             raise UsageError(
@@ -136,3 +131,13 @@ def check_where(where: Where) -> None:
             f"from_checkpoint wants the id of a run or a checkpoint, or a file, not {given!r}; where they are kept is "
             f"the object's checkpoint="
         )
+
+
+def named_inputs(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a kickoff is given. Raises FlowInputError for what has no names."""
+    given: object = inputs
+    if not isinstance(given, Mapping | None):
+        raise FlowInputError(
+            f"inputs are names with values, kickoff({{'topic': 'whales'}}), not a {type(given).__name__}"
+        )
+    return dict(inputs or {})
