@@ -42,7 +42,7 @@ def test_a_decorator_without_its_trigger_is_refused(decorator: Any) -> None:
             def second(self) -> None: ...
 
 
-RESERVED = ["state", "name", "kickoff", "stream", "run_id", "checkpoint", "human", "budget", "ask", "usage", "_live"]
+RESERVED = ["state", "name", "kickoff", "run_id", "checkpoint", "human", "budget", "ask", "usage", "_live"]
 
 
 @pytest.mark.parametrize("name", RESERVED)

@@ -85,7 +85,7 @@ class Flow(Generic[S]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._shape = None
-        check_names(cls, {*vars(Flow), *Flow.__annotations__})
+        check_names(cls, {*vars(Flow), *Flow.__annotations__} - {"stream"})  # a method of that name does no harm
         for base in getattr(cls, "__orig_bases__", ()):
             origin = get_origin(base)
             if isinstance(origin, type) and issubclass(origin, Flow):
@@ -248,7 +248,7 @@ class Flow(Generic[S]):
         the flow has other methods now.
         """
         front = FlowFront(self)
-        return self._starter.start(front, inputs, from_checkpoint, streamed=self.stream if stream is None else stream)
+        return self._starter.start(front, inputs, from_checkpoint, streamed=self._streams(stream))
 
     async def akickoff(
         self,
@@ -259,8 +259,10 @@ class Flow(Generic[S]):
     ) -> Any:
         """`kickoff` for coroutines: `stream = await flow.akickoff(stream=True)`, then `async for frame in stream`."""
         front = FlowFront(self)
-        streamed = self.stream if stream is None else stream
-        return await self._starter.astart(front, inputs, from_checkpoint, streamed=streamed)
+        return await self._starter.astart(front, inputs, from_checkpoint, streamed=self._streams(stream))
+
+    def _streams(self, asked: bool | None) -> bool:
+        return self.stream is True if asked is None else asked  # a method may have that name
 
     kickoff_async = akickoff
 
