@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tests.jobs.support import Bench, Control, flow, given, job_of, python, rule
 
 from holdfast.context import current_step_key
 from holdfast.flowfiles import ForEach, Retry, SubFlow
+
+ONE_BY_ONE = threading.Lock()
 
 
 def lines() -> list[str]:
@@ -29,9 +32,10 @@ def lines() -> list[str]:
 
 def act(**told: Any) -> dict[str, Any]:
     """Do something that can be counted, and die if it is time to."""
-    with Path(os.environ["CRASHING_LINES"]).open("a", encoding="utf-8") as file:
-        file.write(f"{current_step_key()}\n")
-    number = len(lines())
+    with ONE_BY_ONE:  # steps beside each other run in threads, and each must see its own number
+        with Path(os.environ["CRASHING_LINES"]).open("a", encoding="utf-8") as file:
+            file.write(f"{current_step_key()}\n")
+        number = len(lines())
     if number == int(os.environ["CRASHING_FATAL"]):
         os.kill(os.getpid(), signal.SIGKILL)
     return {"n": number, "items": [1, 2, 3], **told}

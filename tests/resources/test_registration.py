@@ -69,7 +69,7 @@ def test_s3_9_the_memory_of_forty_nine_abandoned_chains_is_back_at_the_baseline(
     assert said["during"] > 49 * 8 * MIB
     assert memory < 2 * MIB  # of ours and of our keepers, by chance; a chain is five times that
     assert blocks < 500  # ten objects for each run would be as many
-    assert (files, processes) == (0, 0)
+    assert (files <= 0, processes <= 0) == (True, True)
 
 
 async def test_a_run_tells_of_what_it_holds_and_lists_it() -> None:
