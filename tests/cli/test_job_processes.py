@@ -230,6 +230,11 @@ def test_a_watched_run_on_a_terminal_shows_its_steps_as_a_tree(cli: Cli) -> None
     assert "└── ✓ a" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
 
 
+def test_an_id_is_whole_on_the_narrowest_terminal(cli: Cli) -> None:
+    job_id = cli.ok("run", "quick", "--wait").json["id"]
+    assert job_id[-8:] in Project(cli.folder).on_terminal("jobs", columns=30)
+
+
 def test_a_mistake_of_ours_is_one_line_without_debug(cli: Cli) -> None:
     script = """
 import sys

@@ -126,8 +126,9 @@ def archive(
     """Put ended jobs out of the list. Nothing of them is deleted."""
 
     async def work(project: Project) -> None:
-        for typed in jobs:
-            job_id = await project.service.resolve(typed)
+        for job_id in [
+            await project.service.resolve(typed) for typed in jobs
+        ]:  # a wrong name stops it before the first
             await (project.service.unarchive if undo else project.service.archive)(job_id)
 
     in_project(store, work)
@@ -137,10 +138,11 @@ def delete(jobs: JobsArgument, store: StoreOption = None) -> None:
     """Delete ended jobs with everything that is kept of them: journal, workspace, output."""
 
     async def work(project: Project) -> None:
-        for typed in jobs:
-            job = await project.find(typed)
-            await project.service.delete(job.id)
-            await project.forget(job.id)
-            typer.echo(f"deleted {job.id}")
+        for job_id in [
+            await project.service.resolve(typed) for typed in jobs
+        ]:  # a wrong name stops it before the first
+            await project.service.delete(job_id)
+            await project.forget(job_id)
+            typer.echo(f"deleted {job_id}")
 
     in_project(store, work)

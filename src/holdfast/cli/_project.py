@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.cli._stores import make_store
+from holdfast.cli._stores import make_store, open_store
 from holdfast.clock import SystemClock
 from holdfast.errors import ConfigurationError
 from holdfast.home import FOLDER, find_home, make_home
@@ -165,7 +165,8 @@ async def opened(location: str | None, *, make: bool = False) -> AsyncIterator[P
     home = find_home()
     if home is None and location is None and make:
         home = make_home()
-    store = make_store(location)
+    is_project = location is None and home is not None and home.is_dir()  # its store may have to be made
+    store = make_store(location) if make or is_project else open_store(location)
     if not isinstance(store, SqliteStore):
         raise ConfigurationError("jobs are kept in SQLite only, so far; name an SQLite file with --store")
     project = Project(home or store.path.parent, store)
