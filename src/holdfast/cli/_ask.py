@@ -28,6 +28,7 @@ def _asked(store: str | None, as_json: bool, typed: str, ask: Callable[[Project,
     """Ask something of a job, see that somebody serves it, and say how it stands."""
 
     async def work(project: Project) -> Job:
+        await project.lose_dead()  # of a worker that was killed nobody is told anything
         job = await ask(project, await project.service.resolve(typed))
         if job.status is JobStatus.QUEUED or project.jobs.has_told:
             await project.serve()

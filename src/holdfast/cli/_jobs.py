@@ -184,6 +184,7 @@ def logs(
             echo_log([line for line in new if not step or (line.step + "/").startswith(step + "/")])
 
         if follow:
+            await project.warn_if_unserved([found])
             await follow_job(project, found, show)
         else:
             show(None, None, [*lines.new()])
@@ -211,7 +212,9 @@ def wait(
         raise UsageError("--any and --all exclude one another; choose one")
 
     async def work(project: Project) -> list[Job]:
-        ids = [(await project.find(job)).id for job in jobs]
+        meant = [await project.find(job) for job in jobs]
+        await project.warn_if_unserved(meant)
+        ids = [job.id for job in meant]
         enough = any if any_of_them else all
         return await _until(project, ids, lambda found: enough(map(is_settled, found)), timeout)
 
