@@ -179,6 +179,18 @@ def test_a_run_whose_reader_leaves_goes_on_and_exits_as_its_job_ends(cli: Cli, f
     assert until(cli, job_id, is_settled).status == ("failed" if fails else "completed")
 
 
+def test_a_job_whose_run_was_killed_is_cancelled_all_the_same(cli: Cli) -> None:
+    """What was asked was left for the dead, and nobody was started to hear it."""
+    run = Process(cli, "run", "slow")
+    job_id = run.told(r"^job (\S+)$")
+    until_file(workspace(cli, job_id) / "two")
+    run.end(signal.SIGKILL)
+    said = cli("wait", job_id, "--timeout", "0.01")
+    assert (said.code, "nobody serves the queue now: `holdfast worker`" in said.err) == (5, True)
+    assert "queued" in cli.ok("cancel", job_id).out
+    assert cli("wait", job_id, "--timeout", "20").code == 4
+
+
 def test_output_that_is_closed_or_full_is_no_mistake_of_ours(cli: Cli) -> None:
     environment = Project(cli.folder).environment()
     for where, arguments, code, told in (
@@ -228,6 +240,11 @@ def test_a_watched_run_on_a_terminal_shows_its_steps_as_a_tree(cli: Cli) -> None
     shown = Project(cli.folder).on_terminal("run", "quick", "--watch", columns=100)
     assert re.search(r"quick\S* \S{8} ", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown))
     assert "└── ✓ a" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+
+
+def test_an_id_is_whole_on_the_narrowest_terminal(cli: Cli) -> None:
+    job_id = cli.ok("run", "quick", "--wait").json["id"]
+    assert job_id[-8:] in Project(cli.folder).on_terminal("jobs", columns=30)
 
 
 def test_a_mistake_of_ours_is_one_line_without_debug(cli: Cli) -> None:

@@ -205,7 +205,7 @@ def test_async_starts_a_worker_that_runs_the_job_and_wait_tells(cli: Cli) -> Non
     assert cli.ok("output", job_id).json == {"greeting": "hello Bob"}
     assert cli.ok("output", job_id[-8:], "--step", "greet").json == {"greeting": "hello Bob"}
     assert "greet\tstderr\tthinking of Bob" in cli.ok("logs", job_id, "-f").out
-    assert cli.ok("logs", job_id, "--step", "gree").out == ""
+    assert cli("logs", job_id, "--step", "gree").code == 2
     (worker,) = cli.workers()
     assert worker.serving
 
@@ -380,6 +380,27 @@ def test_the_doctor_says_that_queued_jobs_wait_for_a_worker(other: Cli) -> None:
     asyncio.run(approve())
     checks = {check["what"]: check for check in other.ok("doctor", "--json").json}
     assert (checks["worker"]["verdict"], checks["worker"]["do"]) == ("missing", "`holdfast worker` goes on with them")
+
+
+def test_looking_at_a_store_that_is_not_there_makes_none(other: Cli) -> None:
+    for arguments in (["jobs"], ["status", "1f9c"], ["delete", "1f9c"]):
+        said = other(*arguments, "--store", "typo.db")
+        assert (said.code, "there is no store at " in said.err) == (3, True)
+    assert not (other.folder / "typo.db").exists()
+
+
+def test_one_wrong_name_among_many_deletes_and_archives_nothing(cli: Cli) -> None:
+    job_id = cli.ok("run", "hello", "-i", "who=x", "--wait").json["id"]
+    for command in ("delete", "archive"):
+        assert cli(command, job_id, "nope").code == 2
+        assert cli.ok("status", job_id, "--json").json["archived"] is False
+
+
+def test_the_output_of_a_step_that_there_is_not_is_an_error(cli: Cli) -> None:
+    job_id = cli.ok("run", "hello", "-i", "who=x", "--wait").json["id"]
+    assert "thinking of x" in cli.ok("logs", job_id, "--step", "greet").out
+    said = cli("logs", job_id, "--step", "great")
+    assert (said.code, "has no step 'great'; it has: greet" in said.err) == (2, True)
 
 
 def test_a_label_that_is_none_is_refused_before_a_project_is_made(other: Cli) -> None:

@@ -49,6 +49,11 @@ def test_every_missing_field_is_named_with_its_flag() -> None:
         fit(ASK, {})
 
 
+def test_an_answer_is_the_same_in_whatever_order_it_is_given() -> None:
+    given = {"ok": "yes", "count": "2", "more": "x"}
+    assert [*fit(ASK, given)] == [*fit(ASK, dict(reversed(given.items())))]
+
+
 def test_a_question_without_a_form_takes_anything() -> None:
     assert fit(Ask("a1", "free"), {"x": [1]}) == {"x": [1]}
 

@@ -178,9 +178,15 @@ async def test_an_answer_is_taken_once_and_the_same_one_twice_is_fine(service: J
     (ask,) = waits.asks
     await give_answer(service, job.id, {"value": 3})
     requests = await service.jobs.requests(job_id=job.id)
-    assert [json.loads(request.data) for request in requests] == [{"ask": ask.id, "values": {"value": 3}}]
-    with pytest.raises(UsageError, match="was answered and has not gone on yet"):
-        await give_answer(service, job.id, {"value": 4})
+    (told,) = [json.loads(request.data) for request in requests]
+    assert (told["ask"], told["values"]) == (ask.id, {"value": 3})
+    for step in ("", "question"):
+        assert (await give_answer(service, job.id, {"value": "3"}, step)).status is S.QUEUED  # it was refused
+        with pytest.raises(UsageError, match="was answered differently before; the first answer counts"):
+            await give_answer(service, job.id, {"value": 4}, step)
+    with pytest.raises(UsageError, match="waits for no answer"):
+        await give_answer(service, job.id, {"value": 3}, "another")
+    assert await service.jobs.requests(job_id=job.id) == requests
 
 
 async def test_a_job_that_awaits_approval_runs_once_it_has_it(service: JobService, working: Working) -> None:

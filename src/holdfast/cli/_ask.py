@@ -28,6 +28,7 @@ def _asked(store: str | None, as_json: bool, typed: str, ask: Callable[[Project,
     """Ask something of a job, see that somebody serves it, and say how it stands."""
 
     async def work(project: Project) -> Job:
+        await project.lose_dead()  # of a worker that was killed nobody is told anything
         job = await ask(project, await project.service.resolve(typed))
         if job.status is JobStatus.QUEUED or project.jobs.has_told:
             await project.serve()
@@ -126,8 +127,9 @@ def archive(
     """Put ended jobs out of the list. Nothing of them is deleted."""
 
     async def work(project: Project) -> None:
-        for typed in jobs:
-            job_id = await project.service.resolve(typed)
+        for job_id in [
+            await project.service.resolve(typed) for typed in jobs
+        ]:  # a wrong name stops it before the first
             await (project.service.unarchive if undo else project.service.archive)(job_id)
 
     in_project(store, work)
@@ -137,10 +139,11 @@ def delete(jobs: JobsArgument, store: StoreOption = None) -> None:
     """Delete ended jobs with everything that is kept of them: journal, workspace, output."""
 
     async def work(project: Project) -> None:
-        for typed in jobs:
-            job = await project.find(typed)
-            await project.service.delete(job.id)
-            await project.forget(job.id)
-            typer.echo(f"deleted {job.id}")
+        for job_id in [
+            await project.service.resolve(typed) for typed in jobs
+        ]:  # a wrong name stops it before the first
+            await project.service.delete(job_id)
+            await project.forget(job_id)
+            typer.echo(f"deleted {job_id}")
 
     in_project(store, work)

@@ -99,10 +99,11 @@ def show_jobs(jobs: Sequence[Job], now_us: int) -> None:
         for job, row in zip(jobs, rows, strict=True):
             typer.echo("\t".join([job.id, *row[1:]]))
         return
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table("id", "flow", "status", "age", "why", box=None, header_style="bold")
+    id_column = Column("id", min_width=8)  # cut, it would be of no use
+    table = Table(id_column, "flow", "status", "age", "why", box=None, header_style="bold")
     for job, row in zip(jobs, rows, strict=True):
         table.add_row(*(Text(cell, style=STYLES[job.status] if cell == str(job.status) else "") for cell in row))
     console().print(table if rows else "There are no such jobs.")

@@ -145,14 +145,19 @@ def output(
 
 
 def _print_step(job: Job, name: str, steps: Sequence[StepInfo]) -> int:
+    _check_step(job, name, steps)
     found = {step.path: step for step in steps}
-    if name not in found:
-        raise UsageError(f"job {job.id} has no step {name!r}; it has: {', '.join(found) or 'none'}")
     if found[name].status == "completed":
         print_json(found[name].outputs)
         return 0
     typer.echo(f"step {name} is {found[name].status}: {printable(found[name].reason)}".rstrip(": "), err=True)
     return 1 if found[name].status in ("failed", "skipped", "cancelled") else NOT_YET
+
+
+def _check_step(job: Job, name: str, steps: Sequence[StepInfo]) -> None:
+    known = [step.path for step in steps]
+    if name not in known:
+        raise UsageError(f"job {job.id} has no step {name!r}; it has: {', '.join(known) or 'none'}")
 
 
 def logs(
@@ -169,12 +174,17 @@ def logs(
 
     async def work(project: Project) -> None:
         found = await project.find(job)
+        if step:
+            _check_step(
+                found, step.partition("/")[0], await project.runner.steps(found)
+            )  # what is inside it may come yet
         lines = project.logs.follow(found.id)
 
         def show(_job: object, _steps: object, new: Sequence[LogLine]) -> None:
             echo_log([line for line in new if not step or (line.step + "/").startswith(step + "/")])
 
         if follow:
+            await project.warn_if_unserved([found])
             await follow_job(project, found, show)
         else:
             show(None, None, [*lines.new()])
@@ -202,7 +212,9 @@ def wait(
         raise UsageError("--any and --all exclude one another; choose one")
 
     async def work(project: Project) -> list[Job]:
-        ids = [(await project.find(job)).id for job in jobs]
+        meant = [await project.find(job) for job in jobs]
+        await project.warn_if_unserved(meant)
+        ids = [job.id for job in meant]
         enough = any if any_of_them else all
         return await _until(project, ids, lambda found: enough(map(is_settled, found)), timeout)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.cli._stores import make_store
+import typer
+
+from holdfast.cli._stores import make_store, open_store
 from holdfast.clock import SystemClock
 from holdfast.errors import ConfigurationError
 from holdfast.home import FOLDER, find_home, make_home
+from holdfast.ports import JobStatus
 from holdfast.service import (
     SETTINGS_FILE,
     JobService,
@@ -21,6 +24,7 @@ from holdfast.service import (
     WorkerOptions,
     ensure_worker,
     is_served,
+    lose_dead,
     read_settings,
 )
 from holdfast.stores import SqliteJobs, SqliteOutbox, SqliteSchedules, SqliteStore
@@ -123,6 +127,18 @@ class Project:
         """See that somebody serves the queue. True if a worker was started for it."""
         return await ensure_worker(self.jobs, self.table, self.clock, self.home, self.store.path)
 
+    async def lose_dead(self) -> None:
+        """Put jobs whose worker is gone back to the queue."""
+        await lose_dead(self.jobs, self.table, self.clock.time_ns() // 1000)
+
+    async def warn_if_unserved(self, jobs: Sequence[Job]) -> None:
+        """Tell whoever waits for jobs that nobody goes on with them."""
+        if any(job.status in (JobStatus.QUEUED, JobStatus.RUNNING) for job in jobs):
+            await self.lose_dead()
+            now = [await self.service.get(job.id) for job in jobs]
+            if any(job.status is JobStatus.QUEUED for job in now) and not await self.is_served():
+                typer.echo("nobody serves the queue now: `holdfast worker` goes on with what is queued", err=True)
+
     async def is_served(self) -> bool:
         return await is_served(self.jobs, self.table, self.clock)
 
@@ -165,7 +181,8 @@ async def opened(location: str | None, *, make: bool = False) -> AsyncIterator[P
     home = find_home()
     if home is None and location is None and make:
         home = make_home()
-    store = make_store(location)
+    is_project = location is None and home is not None and home.is_dir()  # its store may have to be made
+    store = make_store(location) if make or is_project else open_store(location)
     if not isinstance(store, SqliteStore):
         raise ConfigurationError("jobs are kept in SQLite only, so far; name an SQLite file with --store")
     project = Project(home or store.path.parent, store)

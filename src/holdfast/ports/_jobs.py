@@ -113,7 +113,7 @@ class JobRequest(Struct, frozen=True):
     kind: RequestKind
     at_us: int
     data: bytes = b"{}"
-    """JSON. answer: `{"ask": id, "values": {…}}`; rerun: `{"step": name}`; the others: `{"reason": text}`"""
+    """JSON. answer: `{"ask": id, "values": {…}, "asked": the ask}`; rerun: `{"step": name}`; the others: `{"reason": text}`"""
     by: str = ""
 
 

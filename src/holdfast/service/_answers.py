@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,15 +21,20 @@ async def give_answer(service: JobService, job_id: str, values: Mapping[str, Any
     Raises UsageError if nothing waits there, the values do not fit, or it was answered differently.
     """
     job = await service.get(job_id)
-    if not job.asks and any(known.kind == "answer" for known in await service.jobs.requests(job_id=job.id)):
-        raise UsageError(f"job {job.id} was answered and has not gone on yet; a second answer is not taken")
-    ask = choose_ask(job, step)
+    answered = _meant(await _answered(service, job), step)
+    ask = answered[0] if len(answered) == 1 and not _meant(job.asks, step) else choose_ask(job, step)
     return await service.answer(job.id, ask, fit(ask, values))
+
+
+async def _answered(service: JobService, job: Job) -> list[Ask]:
+    """What was answered, but has not gone on yet: the same answer may come again."""
+    told = [msgspec.json.decode(one.data) for one in await service.jobs.requests(job_id=job.id) if one.kind == "answer"]
+    return [msgspec.convert(one["asked"], Ask) for one in told if "asked" in one]
 
 
 def choose_ask(job: Job, name: str) -> Ask:
     """The question with an id, or of a step; without a name the only one there is. Raises UsageError, naming what waits."""
-    found = [ask for ask in job.asks if not name or name in (ask.id, ask.step)]
+    found = _meant(job.asks, name)
     if len(found) == 1:
         return found[0]
     waiting = ", ".join(ask.step for ask in job.asks)
@@ -38,6 +43,10 @@ def choose_ask(job: Job, name: str) -> Ask:
     if not found:
         raise UsageError(f"job {job.id} does not wait at {name!r}; it waits at: {waiting}")
     raise UsageError(f"job {job.id} waits for several answers; say which with --step: {waiting}")
+
+
+def _meant(asks: Iterable[Ask], name: str) -> list[Ask]:
+    return [ask for ask in asks if not name or name in (ask.id, ask.step)]
 
 
 def fit(ask: Ask, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,7 +60,8 @@ def fit(ask: Ask, values: Mapping[str, Any]) -> dict[str, Any]:
         flags = " ".join(f"--output {field.name}={sample(field)}" for field in missing)
         raise UsageError(f"step {ask.step} needs more: add {flags}")
     try:
-        return {name: coerce(form[name], value) if name in form else value for name, value in values.items()}
+        fitting = {name: coerce(field, values[name]) for name, field in form.items() if name in values}
+        return {**fitting, **{name: value for name, value in values.items() if name not in form}}
     except ValueError as error:
         raise UsageError(f"step {ask.step}: {error}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.clock import Clock, SystemClock
@@ -116,7 +117,7 @@ class JobService:
 
         Raises UsageError if it was answered differently before.
         """
-        data = {"ask": ask.id, "values": values}
+        data = {"ask": ask.id, "values": values, "asked": msgspec.to_builtins(ask)}
         return await self._ask(
             "answer", job_id, f"answered at {ask.step}", data, request_id=f"answer {ask.id}", ask=ask
         )
