@@ -185,6 +185,7 @@ def docs_page(endpoints: Sequence[Endpoint], description: dict[str, Any], base: 
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Holdfast API</title>'
         '<meta name="viewport" content="width=device-width">'
+        '<link rel="icon" href="data:,">'  # else browsers ask for one that is not there
         f'<link rel="stylesheet" href="{html.escape(base)}/docs.css"><h1>Holdfast API</h1>'
         f'<p>Made from <a href="{html.escape(base)}/openapi.json">openapi.json</a>. Send a token with each call: '
         "<code>Authorization: Bearer TOKEN</code>.</p>"
