@@ -133,6 +133,8 @@ async def test_long_names_texts_and_outputs_stay_in_their_places(visit: Visit, p
         await visit.go(at)
         await expect(page.locator("main h1")).to_be_visible()
         await expect(page.get_by_text("Loading…")).to_have_count(0)
+        if at.startswith("start"):
+            await expect(page.get_by_role("form")).to_contain_text(FIELD)
         assert await visit.sticks_out() == [], at
         await visit.photograph(re.sub(r"\W+", "-", at.replace(job_id, "JOB")))
 
