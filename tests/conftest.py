@@ -23,9 +23,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
-settings.register_profile("ci", derandomize=True)  # what CI says must not depend on luck; at home luck finds more
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+settings.register_profile("home", deadline=None)  # how long an example takes is the machine's affair
+settings.register_profile(
+    "ci", deadline=None, derandomize=True
+)  # what CI says must not depend on luck; at home luck finds more
+settings.load_profile("ci" if os.environ.get("CI") else "home")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -54,6 +54,19 @@ def test_an_example_runs_as_it_is_printed_in_an_empty_folder(block: str, tmp_pat
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.timeout(300)  # a minute where `make check` has not filled the cache
+def test_the_examples_are_typed_as_strictly_as_their_readers_may_be(tmp_path: Path) -> None:
+    """Whoever copies one into a program that is checked by `mypy --strict` is told of no error."""
+    for example in blocks():
+        name = re.sub(r"\W", "_", str(example.id).replace(":", "_line_"))
+        (tmp_path / f"example_{name}.py").write_text(example.values[0])
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=290, check=False)
+    beyond_strict = "[possibly-undefined]"  # ours only; to switch it off would mean another cache
+    assert [line for line in done.stdout.splitlines() if not line.endswith(beyond_strict)] == []
+    assert done.stderr == ""
+
+
 def headings(page: Path) -> set[str]:
     """The anchors that a page has on the web."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)

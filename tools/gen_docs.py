@@ -118,7 +118,7 @@ def performance_page() -> str:
             ", ".join(f"{name} {figure:,.4g}" for name, figure in row["peers"].items()) or "–",
             "–" if row["limit"] is None else f"{row['limit']:,.4g}",
             "–" if row["ratio"] is None else f"{row['ratio']:.1f} ×",
-            row["target"] or "–",
+            f"{row['target']}{', **missed**' if row['ok'] is False else ''}" or "–",
         )
         for row in results["rows"]
     ]

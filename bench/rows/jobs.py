@@ -100,11 +100,11 @@ async def _script_steps(engine: JobEngine, folder: Path) -> Row:
         bare.append(_bare() / SCRIPTS * 1000)
     over = statistics.median(mine - theirs for mine, theirs in zip(ours, bare, strict=True))
     return Row(
-        f"script step, under the keeper and durable: {over:.2f} ms over fork and exec",
+        "script step, under the keeper and durable",
         "ms",
         round(statistics.median(ours), 3),
         limit=round(statistics.median(bare), 3),
-        target="<= 4 ms over",
+        target=f"<= 4 ms over fork and exec (is {over:.2f} ms)",
         ok=over <= 4,
     )
 

@@ -164,7 +164,7 @@ def measure() -> list[Row]:
         Row("1,000 queued one-step flows drained, no-op executor", "jobs/s", flows, target=">= 500", ok=flows >= 500),
         Row("the same, a python function each, in a thread", "jobs/s", functions),
         Row("the same, a runner that does nothing: the queue alone", "jobs/s", bare),
-        Row(f"a claim beside 100,000 old jobs: {ratio:.2f} x without", "ms", beside, target="<= 1.5 x", ok=ratio <= 1.5),
+        Row("a claim beside 100,000 old jobs", "ms", beside, target=f"<= 1.5 x without (is {ratio:.2f} x)", ok=ratio <= 1.5),
         Row("another process's job noticed and begun, the slowest of 40", "ms", noticed, target="<= 100", ok=noticed <= 100),
     ]  # fmt: skip
 

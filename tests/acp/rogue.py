@@ -97,7 +97,7 @@ def main() -> None:
         if method == "initialize":
             send(id=number, result=initialize(words))
         elif method == "session/new":
-            last += 1
+            last += "one_id" not in words or not last
             send(id=number, result={"sessionId": f"s{last}"})
         elif method == "session/prompt":
             prompt(number, params["sessionId"], params["prompt"][0]["text"])
@@ -282,6 +282,14 @@ def many(session: str, rest: str) -> None:
     say(session, "refused")
 
 
+def terminals(session: str, rest: str) -> None:
+    """More terminals at once than it may have."""
+    for number in range(40):
+        send(id=f"t{number}", method="terminal/create", params={"sessionId": session, "command": "cat"})
+    made = sum("result" in receive() for _ in range(40))
+    say(session, str(made))
+
+
 PROMPTS = {
     "answer_hugely": answer_hugely,
     "ask": ask,
@@ -299,6 +307,7 @@ PROMPTS = {
     "say": say,
     "sulk": sulk,
     "strange": strange,
+    "terminals": terminals,
 }
 
 if __name__ == "__main__":

@@ -110,6 +110,50 @@ async def test_requests_over_the_bound_are_refused_at_once_and_the_others_are_wo
     assert [type(task.exception()) for task in asked if task not in refused] == [AcpGoneError] * AT_ONCE
 
 
+async def test_half_a_character_does_not_keep_the_rest_from_being_sent() -> None:
+    pair = Pair()
+    assert await pair.left.request("echo", "half \ud83d, and more") == {"echo": "half ?, and more"}
+    await pair.close()
+
+
+async def test_a_request_that_is_cancelled_with_the_same_breath_is_answered() -> None:
+    pair = Pair()
+    answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    number = pair.left.expect(answered.set_result)
+    messages = ({"id": number, "method": "wait"}, {"method": "$/cancel_request", "params": {"requestId": number}})
+    pair.queues[1].put_nowait(b"".join(json.dumps(one).encode() + b"\n" for one in messages))
+    assert str((await asyncio.wait_for(answered, 10)).error) == "cancelled"
+    await pair.close()
+
+
+async def test_nothing_more_is_taken_from_one_that_has_us_say_more_than_it_reads() -> None:
+    never: asyncio.Event = asyncio.Event()
+    cancelled = 0
+
+    async def read() -> bytes:
+        nonlocal cancelled
+        cancelled += 1
+        wait = {"id": cancelled, "method": "wait"}
+        await asyncio.sleep(0)
+        return "".join(
+            json.dumps(one) + "\n" for one in (wait, {"method": "$/cancel_request", "params": {"requestId": cancelled}})
+        ).encode()
+
+    async def write(data: bytes) -> None:
+        await never.wait()
+
+    pair = Pair()
+    peer = Peer(read, write, pair, _gone)
+    serving = asyncio.create_task(peer.serve())
+    for _ in range(10 * AT_ONCE):
+        await asyncio.sleep(0)
+    assert AT_ONCE <= cancelled <= AT_ONCE + 10
+    serving.cancel()
+    await asyncio.wait({serving})
+    await peer.stop()
+    await pair.close()
+
+
 async def test_nothing_is_taken_while_the_one_before_is_waited_for() -> None:
     pair = Pair()
     go = asyncio.Event()

@@ -50,6 +50,22 @@ async def test_s3_3_a_handshake_that_fails_says_why_and_leaves_no_process(
     assert await agents.ledger.rows() == []
 
 
+async def test_a_session_of_another_run_is_not_taken_over_by_an_agent_that_gives_one_id_twice(
+    agents: AgentManager, runtime: Runtime
+) -> None:
+    spec = rogue("one_id")
+
+    async def second(session: AgentSession) -> None:
+        raise AssertionError("it was opened")
+
+    async def first(session: AgentSession) -> str:
+        with pytest.raises(RunFailedError, match="gave a new session the id of an open one, s1"):
+            await talk(runtime, agents, spec, second)
+        return (await session.prompt("say still here")).text
+
+    assert await talk(runtime, agents, spec, first) == "still here"
+
+
 async def test_an_agent_that_is_not_installed_is_a_spawn_error(agents: AgentManager) -> None:
     with pytest.raises(SpawnError, match="there is no such command; install it"):
         await agents.acquire(AgentSpec(Command(("no-such-agent",))), Borrower())

@@ -73,6 +73,15 @@ async def test_only_so_many_terminals_are_open_at_once(agents: AgentManager, run
     assert refused == "32 terminals are open; release one first"
 
 
+async def test_terminals_that_are_asked_for_at_once_are_counted_too(
+    agents: AgentManager, runtime: Runtime, tmp_path: Path
+) -> None:
+    async def how(session: AgentSession) -> str:
+        return (await session.prompt("terminals")).text
+
+    assert await talk(runtime, agents, rogue(terminals=True), how, SessionOptions(cwd=str(tmp_path))) == "32"
+
+
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 async def test_a_terminal_of_an_agent_in_a_sandbox_is_in_that_sandbox_too(
     agents: AgentManager, runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

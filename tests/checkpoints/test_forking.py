@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -97,7 +98,7 @@ def owned_by(info: RunInfo, owner: Owner) -> RunInfo:
 
 def test_a_process_that_is_alive_keeps_its_run_even_when_its_hold_has_run_out(store: SqliteStore) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        alive = Owner(Owner.this_process().boot, child.pid, _start_time(child.pid))
+        alive = Owner(Owner.this_process().boot, child.pid, _start_time(child.pid) or "")
         info = owned_by(the_run(store), alive)
         asyncio.run(store.open(info, owner="it", now_us=info.updated_us, hold_until_us=info.updated_us + 1))
         with pytest.raises(RunBusyError, match=f"held by process {child.pid}"):
@@ -115,6 +116,20 @@ def test_a_hold_that_a_dead_process_left_is_not_waited_for(store: SqliteStore) -
     asyncio.run(store.open(info, owner="it", now_us=info.updated_us, hold_until_us=info.updated_us + 60_000_000))
     fork(store, first_mark(store))
     assert (the_run(store).held_until_us, the_run(store).status) == (0, "running")
+
+
+def test_nobody_is_taken_for_dead_who_could_not_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Owner.this_process()
+    read = Path.read_text
+
+    def without_room(path: Path) -> str:
+        if path.name == "stat":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_text", without_room)
+    assert not here.is_dead()
+    assert not here.is_another_alive()
 
 
 def test_of_two_forks_with_one_name_the_second_is_refused_and_the_run_is_free(store: SqliteStore) -> None:

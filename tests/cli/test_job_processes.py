@@ -32,6 +32,7 @@ steps:
     run: |
       echo x >> two
       while [ ! -e go ]; do sleep 0.02; done
+      [ ! -e bad ] || exit 1
       echo '{"n": 2}'
 """
 
@@ -158,6 +159,51 @@ def test_a_run_that_is_told_to_leave_leaves_its_job_to_the_next_worker(cli: Cli)
     assert (code, err) == (143, "")
     assert json.loads(out)["status"] == "queued"
     assert until(cli, job_id, lambda job: job.worker == "").status == "queued"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_whose_reader_leaves_goes_on_and_exits_as_its_job_ends(cli: Cli, fails: bool) -> None:
+    """`holdfast run slow | head -1` put the job back to the queue, and exited with 0."""
+    run = Process(cli, "run", "slow")
+    assert run.process.stdout is not None
+    assert run.process.stdout.readline() == "one\tstep\tstarted\n"
+    run.process.stdout.close()
+    job_id = only_job(cli)
+    until_file(workspace(cli, job_id) / "two")
+    if fails:
+        (workspace(cli, job_id) / "bad").touch()
+    (workspace(cli, job_id) / "go").touch()
+    assert run.process.wait(20) == (1 if fails else 0)
+    assert run.process.stderr is not None
+    run.process.stderr.close()
+    assert until(cli, job_id, is_settled).status == ("failed" if fails else "completed")
+
+
+def test_output_that_is_closed_or_full_is_no_mistake_of_ours(cli: Cli) -> None:
+    environment = Project(cli.folder).environment()
+    for where, arguments, code, told in (
+        (">&-", ["run", "quick", "--wait"], 0, ""),
+        (">&- 2>&-", ["jobs", "--nope"], 2, ""),
+        (">/dev/full", ["jobs", "--json"], 1, "holdfast: No space left on device; see to it"),
+    ):
+        command = ["sh", "-c", f'exec "$@" {where}', "sh", *COMMAND, *arguments]
+        done = subprocess.run(command, cwd=cli.folder, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr.startswith(told), "Traceback" in done.stderr) == (code, True, False)
+
+
+def test_an_interrupt_while_the_command_is_imported_leaves_no_traceback(cli: Cli) -> None:
+    script = """
+import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "holdfast.cli._jobs": raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from holdfast.cli import main
+main()
+"""
+    run = [sys.executable, "-c", script]
+    done = subprocess.run(run, cwd=cli.folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def only_job(cli: Cli) -> str:

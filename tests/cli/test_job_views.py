@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
-from holdfast.cli._job_views import step_tree
+from holdfast.cli._job_views import outcome_lines, step_tree
 from holdfast.cli._watch import echo_log
-from holdfast.ports import Job, JobStatus, LogLine, StepInfo
+from holdfast.ports import Ask, Job, JobStatus, LogLine, StepInfo
 
 JOB = Job("01234567-89ab", "research", JobStatus.RUNNING, 0)
 
@@ -53,6 +54,18 @@ def test_of_a_thousand_items_only_those_at_work_or_gone_wrong_are_shown() -> Non
         "│       └── ▶ do",
         "└── … and 999 steps inside others that are done or have not begun",
     ]
+
+
+def test_a_job_says_its_reason_if_that_says_more_than_its_status_and_a_paused_one_how_to_go_on_first() -> None:
+    asks = (Ask("a1", "review", "good?", {"ok": {"type": "bool"}}),)
+    waits = replace(JOB, status=JobStatus.WAITING, reason="waits for an answer to review", asks=asks)
+    assert outcome_lines(waits) == [
+        f"job {JOB.id} waiting: waits for an answer to review",
+        "  waits at review: good?",
+        "  holdfast answer 567-89ab --output ok='yes|no'",
+    ]
+    paused = replace(waits, status=JobStatus.PAUSED, reason="paused")
+    assert outcome_lines(paused) == [f"job {JOB.id} paused", "  waits at review: good?", "  holdfast resume 567-89ab"]
 
 
 def test_in_a_pipe_chunks_of_one_text_are_put_together(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import subprocess
@@ -16,6 +17,8 @@ from tests.cli.jobs_support import Cli, poll
 
 from holdfast.cli._project import Project, in_project
 from holdfast.cli._run import complete_flow
+from holdfast.service import JobService
+from holdfast.stores import SqliteJobs
 
 HELLO = """
 inputs:
@@ -235,7 +238,8 @@ def test_a_failed_job_is_retried_at_what_failed_and_a_step_run_again(cli: Cli) -
 def test_a_running_job_is_paused_resumed_and_cancelled(cli: Cli) -> None:
     job_id = cli.submit("slow")
     until_running(cli, job_id)
-    cli.ok("pause", job_id, "--reason", "a look")
+    said = cli.ok("pause", job_id, "--reason", "a look").out
+    assert f"its worker is told; `holdfast wait {job_id[-8:]}` returns when" in said
     cli.ok("wait", cli.submit("hello", "-i", "who=x"))  # whoever ran this has heard of the pause
     (workspace(cli, job_id) / "go").touch()
     assert cli("wait", job_id).code == 5
@@ -356,6 +360,31 @@ def test_the_doctor_finds_nothing_broken_and_says_what_a_broken_file_needs(cli: 
     said = cli("doctor", "--store", str(broken))
     assert said.code == 1
     assert "broken\tstore" in said.out
+
+
+@pytest.fixture
+def other(tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """A folder that is no project yet, and that nobody serves."""
+    other = Cli(tmp_path_factory.mktemp("other"), capsys)
+    other.flow("hello", "steps:\n  a:\n    run: echo hello\n")
+    return other
+
+
+def test_the_doctor_says_that_queued_jobs_wait_for_a_worker(other: Cli) -> None:
+    job_id = other.submit("hello", "--needs-approval")
+
+    async def approve() -> None:
+        async with SqliteJobs(other.database) as jobs:
+            await JobService(jobs).approve(job_id)
+
+    asyncio.run(approve())
+    checks = {check["what"]: check for check in other.ok("doctor", "--json").json}
+    assert (checks["worker"]["verdict"], checks["worker"]["do"]) == ("missing", "`holdfast worker` goes on with them")
+
+
+def test_a_label_that_is_none_is_refused_before_a_project_is_made(other: Cli) -> None:
+    assert other("run", "hello", "--label", "web").code == 2
+    assert not (other.folder / ".holdfast").exists()
 
 
 def test_settings_that_cannot_be_meant_are_refused(cli: Cli) -> None:

@@ -16,6 +16,7 @@ from holdfast.cli._terminal import (
     iso_time,
     outline,
     parse_duration,
+    parse_labels,
     parse_size,
     printable,
     shorten,
@@ -88,6 +89,13 @@ def test_durations_and_sizes_are_understood_or_refused() -> None:
     for text in ("", "MB", "-1", "1 qb", "1k1"):
         with pytest.raises(UsageError, match="is not a size"):
             parse_size(text)
+
+
+def test_labels_have_a_name_and_a_value_or_are_refused() -> None:
+    assert parse_labels(["team=web", "empty=", "sum=a=b"]) == {"team": "web", "empty": "", "sum": "a=b"}
+    for text in ("", "team", "=web"):
+        with pytest.raises(UsageError, match="is no label; write --label name=value"):
+            parse_labels([text])
 
 
 def test_edits_go_where_they_say_and_leave_the_state_alone() -> None:

@@ -216,3 +216,10 @@ def test_loading_runs_nothing(folder: Folder, tmp_path: Path) -> None:
     )
     check_flow("x")
     assert not mark.exists()
+
+
+def test_a_folder_that_is_called_like_a_flow_is_not_suggested_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "odd.flow.yaml").mkdir()
+    with pytest.raises(FlowFileError) as refused:
+        load_flow("odd", tmp_path)
+    assert "did you mean" not in str(refused.value)

@@ -13,6 +13,7 @@ import pytest
 from tests.hooks.receiver import Behaviour, Receiver
 from tests.hooks.support import Post, hook
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.hooks import Patience, project_key, verify
 from holdfast.ports import JobStatus
 from holdfast.stores import SqliteOutbox
@@ -53,6 +54,28 @@ async def test_one_that_fails_is_tried_again_later_and_later_with_the_same_id(ma
             (one,) = await post.settled()
     assert {got.headers["Holdfast-Delivery"] for got in receiver.got} == {one.id}
     assert one.attempts == len(receiver.got) == 4
+
+
+class Broken(SqliteOutbox):
+    """Fails in the moment its caller is cancelled, as a store does that waits for what is being written."""
+
+    is_called = asyncio.Event()
+
+    async def next_due(self) -> int | None:
+        self.is_called.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise StoreUnavailableError("the disk is full: make room") from None
+        return None
+
+
+async def test_it_leaves_when_it_is_told_to_although_the_store_is_away(make_post: Make) -> None:
+    """It heard of the store alone, and tried again for ever: `holdfast worker` could not be ended."""
+    post = make_post("")
+    broken = Broken.beside(post.store, hooks=post.settings.subscriptions)
+    async with asyncio.timeout(20), post.deliverer(outbox=broken):
+        await broken.is_called.wait()
 
 
 @pytest.mark.parametrize(

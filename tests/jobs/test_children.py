@@ -10,7 +10,7 @@ import pytest
 from tests.jobs import work
 from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, rule, source, step
 
-from holdfast.flowfiles import External, FlowFile, ForEach, JobSource, Limits, Retry, Script, SubFlow
+from holdfast.flowfiles import External, FlowFile, ForEach, JobSource, Limits, Poll, Retry, Script, SubFlow
 from holdfast.ports import JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -259,4 +259,33 @@ async def test_a_thousand_items_are_worked_on_a_few_at_a_time(tmp_path: Path) ->
     made, inputs = each(list(range(1_000)), inner, max_parallel=50)
     found = await bench.outputs(made, inputs)
     assert found["results"] == [{"item": n} for n in range(1_000)]
+    await bench.aclose()
+
+
+@pytest.mark.parametrize("waits", ["poll", "ask"])
+async def test_an_item_whose_time_has_come_goes_on_while_other_items_are_at_work(tmp_path: Path, waits: str) -> None:
+    """It used to be woken only when something else happened in the same step."""
+    bench = Bench(tmp_path, still=True)
+    work.gates["busy"] = gate = work.Gate()
+    check = f"cat {tmp_path}/ready 2>/dev/null"
+    late = External(on_timeout={"n": 0})
+    inner = flow(
+        step("busy", python("through"), given("gate", "$job.item"), when="gate == 'busy'"),
+        step("poll", Poll(check_command=check, interval_seconds=30), given("item", "$job.item"), when="item == 'poll'"),
+        step("ask", late, given("item", "$job.item"), outputs=(out("n"),), timeout_seconds=30, when="item == 'ask'"),
+        name="each",
+    )
+    made = flow(step("each", ForEach(source=JobSource("items"), flow=inner)))
+    job, control = job_of(made, {"items": ["busy", waits]}), Control()
+    running = bench.start(job, control)
+    await gate.reached()
+    while (await bench.statuses(job)).get(f"each/1/{waits}") != "waiting":
+        await control.turn()
+    (tmp_path / "ready").write_text('{"build": "ok"}', encoding="utf-8")
+    bench.clock.advance(31)
+    while (await bench.statuses(job)).get(f"each/1/{waits}") != "completed":
+        await control.turn()
+    assert not running.done()
+    gate.open()
+    assert (await running).status is JobStatus.COMPLETED
     await bench.aclose()

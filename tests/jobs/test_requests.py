@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.jobs import work
-from tests.jobs.support import Bench, Control, flow, given, job_of, out, python, rule, step, variable
+from tests.jobs.support import HERE, Bench, Control, flow, given, job_of, out, python, rule, step, variable
 
 from holdfast.errors import StoreUnavailableError
 from holdfast.events import BaseEvent
 from holdfast.events.families.job import JobCompletedEvent, JobFailedEvent, JobWaitingEvent
 from holdfast.events.families.step import StepCompletedEvent
-from holdfast.flowfiles import External, ForEach, JobSource, Limits, SubFlow
+from holdfast.flowfiles import External, ForEach, JobSource, Limits, ResourceRequest, SubFlow
 from holdfast.ports import Ask, JobRequest, JobStatus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -116,6 +116,99 @@ async def test_an_answer_to_a_job_that_is_paused_in_the_same_moment_is_kept_unti
     later.ask("resume")
     outcome = await bench.engine.run(job, later)
     assert (outcome.status, outcome.outputs) == (JobStatus.COMPLETED, b'{"n":1,"got":5}')
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_an_answer_that_a_job_which_failed_did_not_use_is_there_when_it_is_retried(
+    bench: Bench, is_late: bool
+) -> None:
+    work.calls.clear()
+    work.gates["bad"] = gate = work.Gate()
+    executor, outputs = ASKS
+    made = flow(
+        step("ask", executor, outputs=outputs),
+        step("bad", python("fails_behind"), given("gate", "$job.gate"), given("who", "$job.gate")),
+    )
+    job, control = job_of(made, {"gate": "bad"}), Control()
+    running = bench.start(job, control)
+    await gate.reached()
+    (ask,) = await control.until_shown()
+    answers: list[JobRequest] = []
+
+    def answer(source: Any, event: Any) -> None:
+        answers.append(control.ask("answer", ask=ask.id, values={"n": 5}))
+
+    if not is_late:
+        control.ask("pause")  # so that the answer is heard, and the step that needs it does not begin
+        answer(None, None)
+        await control.until_taken()
+    with told(bench, JobFailedEvent, answer if is_late else ignore):
+        gate.open()
+        assert (await running).status is JobStatus.FAILED
+    assert answers[0].id not in control.settled
+    later = Control()
+    later.queue.put_nowait(answers[0])
+    later.ask("retry")
+    later.ask("resume")
+    outcome = await bench.engine.run(job, later)
+    assert (outcome.status, outcome.asks) == (JobStatus.COMPLETED, ())
+    assert (await bench.engine.steps(job))[0].outputs == {"n": 5}
+    assert answers[0].id in later.settled
+
+
+def ignore(source: Any, event: Any) -> None:
+    """Nothing happens at that moment."""
+
+
+class Key:
+    """Something that a step holds, which others may have."""
+
+    kind = name = "key"
+
+    async def release(self) -> None: ...
+
+
+async def test_so_is_one_to_a_step_that_was_cut_off_before_it_could_use_it(tmp_path: Path) -> None:
+    work.calls.clear()
+    work.gates["bad"] = gate = work.Gate()
+    asked, others = asyncio.Event(), asyncio.Event()
+
+    async def have_key(run: Any, options: dict[str, Any]) -> Key:
+        if asked.is_set():
+            others.set()
+            await asyncio.Event().wait()
+        return Key()
+
+    bench = Bench(tmp_path, resources={"key": have_key})
+    executor, outputs = ASKS
+    made = flow(
+        step("ask", executor, outputs=outputs, resources=(ResourceRequest(kind="key", at=HERE),)),
+        step("bad", python("fails_behind"), given("gate", "$job.gate"), given("who", "$job.gate")),
+    )
+    job, control = job_of(made, {"gate": "bad"}), Control()
+    running = bench.start(job, control)
+    (ask,) = await control.until_shown()
+    asked.set()
+    answer = control.ask("answer", ask=ask.id, values={"n": 5})
+    await others.wait()
+    gate.open()
+    assert (await running).status is JobStatus.FAILED
+    assert answer.id not in control.settled
+    asked.clear()
+    later = Control()
+    later.queue.put_nowait(answer)
+    later.ask("retry")
+    assert (await bench.engine.run(job, later)).status is JobStatus.COMPLETED
+    await bench.aclose()
+
+
+async def test_a_pause_and_the_resume_that_takes_it_back_are_both_heard_by_whoever_takes_the_job_up(
+    bench: Bench,
+) -> None:
+    job, control = job_of(flow(step("a", python("one")))), Control()
+    asked = [control.ask("pause"), control.ask("resume")]
+    assert (await bench.engine.run(job, control)).status is JobStatus.COMPLETED
+    assert control.settled == [request.id for request in asked]
 
 
 @pytest.mark.parametrize("is_inside", [False, True])

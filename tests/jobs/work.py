@@ -109,6 +109,12 @@ async def through(gate: str, **given: Any) -> dict[str, Any]:
     return {"n": 1}
 
 
+async def fails_behind(gate: str, who: str, **given: Any) -> dict[str, Any]:
+    """Fails the first time, once it may."""
+    await gates[gate].go_through()
+    return fails_until(who, 2)
+
+
 stuck = threading.Event()
 
 

@@ -20,6 +20,7 @@ from holdfast import Run, Runtime
 from holdfast.clock import SystemClock
 from holdfast.errors import HandshakeError, McpConnectionError, McpTimeoutError, SpawnError
 from holdfast.mcp import McpManager, McpProcess, McpSpec
+from holdfast.mcp._stdio import Incoming
 from holdfast.ports import ResourceManager
 from holdfast.resources import Command, Limits, Sandbox
 from holdfast.resources import _pipes as pipes
@@ -143,6 +144,21 @@ async def test_a_server_that_stops_making_sense_is_ended_and_not_given_out_again
         await server.call(how, {})
     await server.process.gone()
     assert (await acquired(manager, plain())) is not server
+
+
+async def test_empty_lines_are_not_looked_at_one_by_one(manager: McpManager) -> None:
+    looked_at: list[bytes] = []
+    script = "import os; os.write(1, b'\\n' * 60000 + b' {}\\r\\n' + b' \\n' * 3 + b'{')"
+    async with await manager._keeper.spawn(Command((PYTHON, "-I", "-S", "-c", script))) as process:
+        incoming = Incoming(process, looked_at.append, lambda why: None)
+        assert [message async for message in incoming] == [None]
+    assert looked_at == [b"{}\r"]
+
+
+async def test_half_a_character_does_not_keep_the_rest_from_being_sent(manager: McpManager) -> None:
+    lease = await manager.acquire(plain(), Borrower())
+    assert await lease.resource.call("add", {"a": "half \ud83d", "b": ", and more"}) == "half ?, and more"
+    await lease.release()
 
 
 async def test_chatter_and_a_flood_of_standard_error_do_no_harm(manager: McpManager) -> None:

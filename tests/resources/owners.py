@@ -7,7 +7,9 @@ import gc
 import json
 import logging
 import os
+import resource
 import signal
+import socket
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -61,6 +63,21 @@ async def forks(count: str) -> None:
     await asyncio.Event().wait()
 
 
+async def unwinds() -> None:
+    """A forked child ends what it took along; says how the child ended, and whether the tree is still there."""
+    with Keeper() as keeper:
+        tree = await keeper.spawn(Command(("cat",)))
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            asyncio.run(tree.end(0))
+            os._exit(0)
+        _, status = await asyncio.to_thread(os.waitpid, child, 0)
+        await tree.write(b"still here\n")
+        tell(status=status, said=(await tree.readline()).decode())
+        await tree.end()
+
+
 async def closes() -> None:
     """Closes its keeper, with a stub that waits, while a forked child has every file; says whether the zygote has left by then."""
     keeper = Keeper()
@@ -92,6 +109,23 @@ async def stopped() -> None:
     tree = await plant(keeper, "(setsid sleep 1000 &) ; kill -STOP $PPID; echo ready; sleep 1000")
     tell(pids=[use.pid for use in tree.processes()])
     await asyncio.Event().wait()
+
+
+async def overfull() -> None:
+    """Has more files on their way through sockets than it may, so that none can be sent to the zygote, while it keeps a tree."""
+    with Keeper() as keeper:
+        tree = await keeper.spawn(Command(("cat",)))
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        one, other = socket.socketpair()
+        with one, other:
+            socket.send_fds(one, [b"many"], [0] * 100)
+            refused = await asyncio.gather(keeper.spawn(Command(("true",))), return_exceptions=True)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await tree.write(b"still here\n")
+        said = await tree.readline()
+        await tree.end()
+        tell(refused=str(refused[0]), said=said.decode())
 
 
 async def starts(program: str) -> None:
@@ -248,8 +282,10 @@ if __name__ == "__main__":
         "group": group,
         "hold": hold,
         "leases": leases,
+        "overfull": overfull,
         "spawn_for_ever": spawn_for_ever,
         "starts": starts,
         "stopped": stopped,
+        "unwinds": unwinds,
     }
     asyncio.run(programs[sys.argv[1]](*sys.argv[2:]))

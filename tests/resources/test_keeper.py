@@ -10,9 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.resources.killing import heard, owner
 from tests.resources.trees import (
     CHAIN,
     HOSTILE,
@@ -21,6 +24,7 @@ from tests.resources.trees import (
     STDOUT_FLOOD,
     is_alive,
     left,
+    no_file_is_left,
     plant,
     program_that_does_not_open,
     shell,
@@ -28,7 +32,8 @@ from tests.resources.trees import (
 from tests.runs.support import until
 
 from holdfast.errors import ManagerClosedError, PlatformError, SpawnError, StuckError, UsageError
-from holdfast.resources import Command, Keeper, KeptProcess, SystemProcessTable, _idle, _kept
+from holdfast.resources import Command, Keeper, KeptProcess, SystemProcessTable, _cgroup, _idle, _kept
+from holdfast.resources._stub import RLIMIT_LOCKS
 from holdfast.testing._audit import outlast, started_here
 
 
@@ -98,6 +103,14 @@ async def test_a_flood_on_standard_error_never_stops_the_process_and_its_last_by
     await process.end(0.05)
 
 
+async def test_what_waited_until_nothing_more_was_read_is_poured_out_and_so_is_all_that_follows(keeper: Keeper) -> None:
+    came = bytearray()
+    async with await keeper.spawn(Command(("head", "-c", "5000000", "/dev/zero"), stderr="pipe")) as process:
+        await until(lambda: process._reader(0).is_crowded)
+        await asyncio.wait_for(process.pour(came.extend, came.extend), 20)
+    assert len(came) == 5_000_000
+
+
 async def test_standard_error_can_be_read_or_go_with_standard_output(keeper: Keeper) -> None:
     async with await keeper.spawn(Command(("sh", "-c", "echo oops >&2"), stderr="pipe")) as process:
         assert await process.read_stderr() == b"oops\n"
@@ -132,6 +145,13 @@ async def test_a_well_behaved_process_gets_to_say_goodbye(keeper: Keeper) -> Non
 
     process.goodbye = close
     await process.end(grace=20)
+    assert process.returncode == 3
+
+
+@pytest.mark.parametrize("grace", [float("inf"), 1e9])
+async def test_a_process_may_have_all_the_time_it_wants_to_say_goodbye(keeper: Keeper, grace: float) -> None:
+    process = await plant(keeper, "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+    await process.end(grace)
     assert process.returncode == 3
 
 
@@ -184,7 +204,9 @@ async def test_input_that_nobody_reads_does_not_stop_the_end(keeper: Keeper) -> 
         (Command(("no-such-command",), env={"PATH": "/usr/bin:/bin"}), "no such command; install it"),
         (Command(("true",), cwd="/no/such/folder"), "in /no/such/folder: No such file"),
         (Command(("/etc/passwd",)), "Permission denied"),
-        (Command(("echo", "a\0b")), "Invalid argument"),
+        (Command(("echo", "a\0b")), "Invalid argument; see that no word holds a null character"),
+        (Command(("true",), env={"PATH": "/usr/bin:/bin", "A=B": "C"}), "no variable's name an equals sign"),
+        (Command(("true", "x" * 2_000_000)), "Argument list too long; give it less"),
     ],
 )
 async def test_s3_3_a_command_that_cannot_start_says_why_and_leaves_nothing(
@@ -237,6 +259,24 @@ async def test_command_environment_and_folder_arrive_as_given_however_large(keep
     words = ("sh", "-c", 'printf "%s|%s|%s|%s" "$PWD" "$#" "${#LARGE}" "${EMPTY-unset}"', "sh", *["x" * 1000] * 300)
     async with await keeper.spawn(Command(words, env=env, cwd="/usr")) as process:
         assert await process.read() in (b"/usr|300|60000|", b"/usr|300|120000|")
+
+
+async def test_bytes_that_are_no_text_arrive_as_given(keeper: Keeper) -> None:
+    odd = os.fsdecode(b"odd \xff")
+    env = {"PATH": os.environ["PATH"], "ODD": odd}
+    async with await keeper.spawn(Command(("sh", "-c", 'printf "%s|%s" "$1" "$ODD"', "sh", odd), env=env)) as process:
+        assert await process.read() == b"odd \xff|odd \xff"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [Command(("echo", "\ud800")), Command(("\ud800",)), Command(("true",), env={"A": "\ud800"}), Command(("true",), cwd="\ud800")],
+    ids=["argument", "program", "environment", "folder"],
+)  # fmt: skip
+async def test_text_that_has_no_bytes_is_refused_in_words(keeper: Keeper, command: Command) -> None:
+    with pytest.raises(UsageError, match=r"cannot hold '\\ud800', which is half a character"):
+        await keeper.spawn(command)
+    assert keeper._live == set()
 
 
 @pytest.mark.parametrize("standing", [1, 2, 3])
@@ -331,9 +371,23 @@ async def test_a_stub_leaves_when_no_more_commands_come(keeper: Keeper) -> None:
 
 async def test_a_stub_leaves_by_itself_when_its_owner_does_not_say_so(keeper: Keeper) -> None:
     _, stub = await said_by(keeper, Command(("echo", "there")))
-    assert outlast(stub, 20)  # the loop stands still
+    assert outlast(stub, 1.5)  # the loop stands still, as in a test that looks who is left
     said, other = await said_by(keeper, Command(("echo", "there")))
     assert (said, other != stub) == (b"there\n", True)
+
+
+def test_stubs_whose_loop_has_ended_take_nobodys_place() -> None:
+    idle, pairs = _idle.IdleStubs(), [socket.socketpair() for _ in range(_idle.MOST)]
+
+    async def give(line: _idle.Line) -> None:
+        idle.give(line, since=time.monotonic() - _idle.LINGER_SECONDS)
+
+    for ours, _ in pairs:
+        asyncio.run(give(_idle.Line(ours)))
+    assert idle.take() is None
+    for ours, theirs in pairs:
+        assert ours.fileno() == -1
+        theirs.close()
 
 
 @pytest.mark.usefixtures("patience")
@@ -360,12 +414,20 @@ async def test_s3_5_killing_a_stub_that_waits_stops_no_later_spawn(keeper: Keepe
 
 
 @pytest.mark.usefixtures("patience")
-async def test_s3_5_a_stub_that_waits_goes_on_without_its_zygote(keeper: Keeper) -> None:
+async def test_s3_5_no_stub_waits_without_its_zygote_which_would_let_it_go_on(keeper: Keeper) -> None:
     _, waiting = await said_by(keeper, Command(("echo", "there")))
+    busy = await plant(keeper, "echo ready; read line")
     assert keeper.pid is not None
+    assert busy.keeper is not None
+    assert busy.keeper.pid == waiting
+    _, other = await said_by(keeper, Command(("echo", "there")))
+    os.kill(other, signal.SIGSTOP)
     os.kill(keeper.pid, signal.SIGKILL)
-    assert outlast(keeper.pid, 10)
-    assert await said_by(keeper, Command(("echo", "there"))) == (b"there\n", waiting)
+    assert outlast(other, 10)
+    busy.close_stdin()
+    await busy.gone()
+    assert outlast(waiting, 1)
+    assert (await said_by(keeper, Command(("echo", "there"))))[0] == b"there\n"
 
 
 @pytest.mark.usefixtures("patience")
@@ -420,16 +482,84 @@ async def test_many_commands_at_once_are_all_run(keeper: Keeper) -> None:
     assert said == [f"{number}\n".encode() for number in range(40)]
 
 
-async def test_a_tree_that_has_stopped_its_stub_is_ended(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+STOPS_ITS_STUB = "(setsid sleep 1000 &) ; kill -STOP $PPID; echo ready; sleep 1000"
+STOPS_ITS_KEEPERS = "read _ _ _ zygote _ < /proc/$PPID/stat; kill -STOP $zygote; " + STOPS_ITS_STUB
+
+
+async def test_a_tree_that_has_stopped_its_stub_is_ended_and_the_stub_leaves(keeper: Keeper) -> None:
+    process = await plant(keeper, STOPS_ITS_STUB)
+    pids = [use.pid for use in process.processes()]
+    await process.end(grace=0)
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert left(keeper) == []
+
+
+async def test_a_tree_that_has_stopped_all_its_keepers_is_ended(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_kept, "PATIENCE", 0.1)
-    process = await plant(keeper, "(setsid sleep 1000 &) ; kill -STOP $PPID; echo ready; sleep 1000")
+    process = await plant(keeper, STOPS_ITS_KEEPERS)
     pids = [use.pid for use in process.processes()]
     await process.end(grace=0)
     assert process.is_gone
     assert [pid for pid in pids if is_alive(pid)] == []
-    assert process.keeper is not None
-    os.kill(process.keeper.pid, signal.SIGCONT)
     assert left(keeper) == []
+
+
+async def test_a_stub_that_is_stopped_for_good_goes_with_its_tree(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_kept, "PATIENCE", 0.1)
+    process = await plant(keeper, CHAIN)
+    assert process.keeper is not None
+    assert keeper.pid is not None
+    os.kill(keeper.pid, signal.SIGKILL)  # which would let it go on
+    assert outlast(keeper.pid, 10)
+    os.kill(process.keeper.pid, signal.SIGSTOP)
+    await process.end(grace=0)
+    assert process.is_gone
+    assert left(keeper) == []
+
+
+@pytest.mark.usefixtures("patience")
+async def test_s3_5_stopping_a_stub_that_waits_stops_no_later_spawn(keeper: Keeper) -> None:
+    _, waiting = await said_by(keeper, Command(("echo", "there")))
+    os.kill(waiting, signal.SIGSTOP)
+    assert await asyncio.wait_for(said_by(keeper, Command(("echo", "there"))), 20) == (b"there\n", waiting)
+
+
+async def test_s3_5_stopping_the_zygote_stops_no_later_spawn(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_kept, "WAKE_SECONDS", 0.05)
+    zygote = keeper._running().pid
+    os.kill(zygote, signal.SIGSTOP)
+    assert (await asyncio.wait_for(said_by(keeper, Command(("echo", "there"))), 20))[0] == b"there\n"
+    assert keeper.pid == zygote
+
+
+async def test_s3_5_a_zygote_that_was_stopped_leaves_with_its_keeper(caplog: pytest.LogCaptureFixture) -> None:
+    with Keeper() as keeper:
+        process = await plant(keeper, CHAIN)
+        zygote = keeper.pid
+        assert zygote is not None
+        os.kill(zygote, signal.SIGSTOP)
+    await process.end()
+    assert not is_alive(zygote)
+    assert caplog.text == ""
+
+
+@pytest.mark.usefixtures("nothing_is_heard_of_children")
+async def test_the_end_of_a_process_is_told_although_its_owner_blocks_signals(keeper: Keeper) -> None:
+    process = await keeper.spawn(Command(("cat",)))
+    process.close_stdin()
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+    await process.end()
+
+
+@pytest.fixture
+def nothing_is_heard_of_children() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 async def test_a_spawn_is_cancelled_although_the_program_does_not_open(
@@ -504,6 +634,60 @@ async def test_s3_3_a_lack_of_open_files_is_told_and_leaves_nothing(keeper: Keep
     os.close(lowest)
 
 
+async def test_s3_3_a_limit_on_the_size_of_files_is_told_and_leaves_nothing(keeper: Keeper) -> None:
+    keeper._running()
+    before = os.listdir("/proc/self/fd")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, hard))
+    try:
+        with pytest.raises(SpawnError, match="File too large; see to the limits"):
+            await keeper.spawn(Command(("true",)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir("/proc/self/fd") == before
+
+
+async def test_a_limit_that_lets_no_process_be_marked_is_told(keeper: Keeper) -> None:
+    resource.prlimit(keeper._running().pid, RLIMIT_LOCKS, (1000, 1000))
+    with pytest.raises(SpawnError, match="raise the hard limit of file locks"):
+        await keeper.spawn(Command(("true",)))
+    assert left(keeper) == []
+
+
+@pytest.fixture
+def pids() -> Iterator[Path]:
+    """A control group that counts processes."""
+    points = [Path(point) for kind, point, _ in _cgroup.hierarchies() if kind == "pids"]
+    if not points or not os.access(points[0] / "cgroup.procs", os.W_OK):
+        pytest.skip("no control group that counts processes may be made here")
+    group = points[0] / f"test-{os.getpid()}"
+    group.mkdir()
+    yield group
+    group.rmdir()
+
+
+@pytest.mark.parametrize("room", [1, 2])
+async def test_s3_3_a_full_process_table_is_told_and_leaves_nothing(pids: Path, room: int) -> None:
+    with Keeper() as keeper:
+        (pids / "cgroup.procs").write_text(str(keeper._running().pid))
+        (pids / "pids.max").write_text(str(room))  # the zygote; the zygote and a stub
+        with pytest.raises(SpawnError, match="unavailable; see to the limits of processes"):
+            await keeper.spawn(Command(("echo", "there")))
+        assert left(keeper) == []
+        (pids / "pids.max").write_text("max")
+        assert (await said_by(keeper, Command(("echo", "there"))))[0] == b"there\n"
+
+
+def test_s3_3_an_order_that_cannot_be_sent_is_told_and_harms_no_other_tree() -> None:
+    mortal = (
+        ("setpriv", "--bounding-set", "-sys_resource,-sys_admin") if os.getuid() == 0 else ()
+    )  # else all is allowed
+    with owner("overfull", wrapper=mortal) as process:
+        said = heard(process)
+    assert "Too many references" in said["refused"]
+    assert said["said"] == "still here\n"
+
+
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("room", [3, 7, 8, 9, 10, 11, 13])
 async def test_s3_3_a_stub_without_room_for_files_says_so_or_runs_the_command_with_all_of_them(
@@ -547,10 +731,10 @@ async def test_s3_5_killing_all_keepers_at_once_leaves_nothing(keeper: Keeper) -
 
 async def test_what_cannot_be_killed_is_never_said_to_be_gone() -> None:
     class Hopeless(SystemProcessTable):
-        """Something with the tag is there, whatever is done about it."""
+        """Something with the tag is there, whatever is done about it, until it leaves by itself."""
 
         def carriers(self, tag: int) -> list[int]:
-            return [stranger.pid]
+            return [stranger.pid] if stranger.poll() is None else []
 
     with Keeper(Hopeless()) as keeper, subprocess.Popen(["sleep", "1000"]) as stranger:  # noqa: ASYNC220
         process = await plant(keeper, CHAIN)
@@ -561,6 +745,20 @@ async def test_what_cannot_be_killed_is_never_said_to_be_gone() -> None:
         assert not process.is_gone
         assert stranger.poll() is None
         stranger.kill()
+        stranger.wait()
+        await process.end(grace=20)
+        assert process.is_gone
+
+
+async def test_what_cannot_be_looked_for_is_not_said_to_be_gone_and_is_looked_for_again(keeper: Keeper) -> None:
+    process = await plant(keeper, CHAIN)
+    assert process.keeper is not None
+    os.kill(process.keeper.pid, signal.SIGKILL)
+    with no_file_is_left(), pytest.raises(StuckError, match="unknown left"):
+        await process.end(grace=20)
+    assert not process.is_gone
+    await process.end(grace=20)
+    assert process.is_gone
 
 
 async def test_signals_that_end_a_server_do_not_end_its_keepers(keeper: Keeper) -> None:

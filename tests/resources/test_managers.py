@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import os
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,37 @@ class TestDirectoryManager(ResourceManagerConformance):
 
 async def greet(process: KeptProcess) -> None:
     assert await process.readline() == b"ready\n"
+
+
+async def test_a_program_whose_name_is_no_text_can_be_written_down(tmp_path: Path) -> None:
+    program = os.fsencode(tmp_path) + b"/odd-\xff"
+    os.symlink("/bin/cat", program)
+    async with SqliteLedger(tmp_path / "holdfast.db") as ledger:
+        manager = ProcessManager(ledger)
+        lease = await manager.acquire(ProcessSpec(Command((os.fsdecode(program),))), Borrower())
+        assert [row.name for row in await ledger.rows()] == [lease.name] == ["odd-?"]
+        await manager.release_all()
+
+
+def dig(folder: Path, depth: int) -> None:
+    """Folders in folders, more than a path has room for."""
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("x", dir_fd=at)
+        below = os.open("x", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+
+
+async def test_a_directory_goes_however_deep_it_is() -> None:
+    manager = DirectoryManager(MemoryLedger())
+    lease = await manager.acquire(DirectorySpec(), Borrower())
+    dig(lease.resource, 3000)
+    await lease.release()
+    assert manager.inventory() == []
+    assert str(lease.resource) not in glob.glob(f"{lease.resource}*")
+    await manager.release_all()
 
 
 CHAINED = ProcessSpec(shell(CHAIN), handshake=greet)

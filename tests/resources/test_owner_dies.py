@@ -40,6 +40,11 @@ def test_a_forked_child_of_the_owner_does_not_keep_its_trees_alive() -> None:
             os.kill(said["child"], signal.SIGKILL)
 
 
+def test_a_forked_child_of_the_owner_can_neither_end_its_trees_nor_wait_for_that() -> None:
+    with owner("unwinds") as process:
+        assert heard(process) == {"status": 0, "said": "still here\n"}
+
+
 def test_a_forked_child_of_the_owner_does_not_keep_its_keepers_waiting() -> None:
     with owner("closes") as process:
         assert heard(process)["ended"]

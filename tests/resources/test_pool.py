@@ -12,9 +12,10 @@ import pytest
 from tests.resources.things import BrokenLedger, Things, ThingSpec
 from tests.runs.support import until
 
-from holdfast.errors import ManagerClosedError, RunEndedError, StoreUnavailableError
+from holdfast.errors import ManagerClosedError, RunEndedError, StoreUnavailableError, StuckError
 from holdfast.ports import Holder
 from holdfast.resources import Limits, PooledLease
+from holdfast.resources._loops import on_loop
 from holdfast.stores import MemoryLedger
 from holdfast.testing import ManualClock
 from holdfast.testing.resource_conformance import Borrower, ResourceManagerConformance
@@ -244,6 +245,40 @@ async def test_release_all_sends_those_who_wait_away_and_stops_what_is_being_mad
         assert manager.made == manager.ended == ["a"]
 
 
+async def test_one_who_asks_in_the_moment_in_which_the_last_holder_leaves_gets_one_of_its_own() -> None:
+    async with things() as manager:
+        leaving = asyncio.create_task(manager.acquire(ThingSpec("a", Future()), Borrower()))
+        await until(lambda: bool(manager.inventory()))
+        (entry,) = manager._queue.entries.values()
+        (last,) = entry.leases
+
+        async def at_once() -> PooledLease[Any]:
+            leaves, comes = manager._release(last), manager._acquire(ThingSpec("a"), "another run")
+            return (await asyncio.gather(leaves, comes))[1]
+
+        lease = await on_loop(manager._home.loop, at_once())
+        assert lease.resource.is_there
+        with pytest.raises(RunEndedError):
+            await leaving
+        await lease.release()
+
+
+async def test_nothing_is_made_anew_while_everything_is_released() -> None:
+    async with things() as manager:
+        lease = await manager.acquire(ThingSpec("a"), Borrower())
+        lease.resource.is_healthy = False
+        gate = manager.ending["a"] = Future()
+        asked = asyncio.create_task(manager.acquire(ThingSpec("a"), Borrower()))
+        await until(lambda: [found.state for found in manager.inventory()] == ["ending"])
+        releasing = asyncio.create_task(manager.release_all())
+        await until(lambda: manager._closed)
+        gate.set_result(None)
+        with pytest.raises(ManagerClosedError):
+            await asked
+        await releasing
+        assert manager.made == manager.ended == ["a"]
+
+
 async def test_what_cannot_be_ended_is_told_kept_in_the_ledger_and_tried_again() -> None:
     async with things() as manager:
         lease = await manager.acquire(ThingSpec("a"), Borrower())
@@ -272,6 +307,31 @@ async def test_what_cannot_be_written_down_is_not_made() -> None:
             await manager.acquire(ThingSpec("a"), Borrower())
         assert manager.made == manager.ended == ["a"]
         assert manager.inventory() == []
+        assert await ledger.rows() == []
+
+
+async def test_what_can_neither_be_written_down_nor_ended_stays_in_the_ledger_for_the_sweep() -> None:
+    ledger = BrokenLedger()
+    manager = Things(ledger)
+    ledger.broken = {"put after"}
+    manager.cannot_end = OSError("it hangs")
+    with pytest.raises(StuckError, match="thing a could not be ended: it hangs"):
+        await manager.acquire(ThingSpec("a"), Borrower())
+    assert [row.name for row in await ledger.rows()] == ["a"]
+    await manager.release_all()
+
+
+@pytest.mark.parametrize("problem", [StoreUnavailableError("the disk is full"), OSError("the disk is full")])
+async def test_a_ledger_that_breaks_while_a_thing_ends_keeps_no_place_taken(problem: Exception) -> None:
+    ledger = BrokenLedger()
+    ledger.problem = problem
+    async with things(ledger) as manager:
+        lease = await manager.acquire(ThingSpec("a"), Borrower())
+        ledger.broken = {"remove"}
+        await lease.release()
+        assert manager.inventory() == []
+        ledger.broken = set()
+        await manager.sweep()
         assert await ledger.rows() == []
 
 

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from tests.resources.killing import all_end, heard, owner
 from tests.resources.things import BrokenLedger
-from tests.resources.trees import is_alive, plant
+from tests.resources.trees import is_alive, no_file_is_left, plant
 
 from holdfast.errors import PlatformError
 from holdfast.ids import new_id
@@ -29,6 +29,7 @@ from holdfast.resources import (
     _table,
     list_held,
     sweep_everything,
+    sweep_ledger,
 )
 from holdfast.resources._keeper import new_tag
 from holdfast.resources._sweep import is_same
@@ -110,6 +111,43 @@ async def test_s3_6_orphans_of_an_owner_killed_with_all_its_keepers_are_found_by
             assert await ledger.rows() == []
         assert all_end(said["pids"], 10)
         assert not exists(said["folder"])
+
+
+async def test_s3_6_an_owner_that_cannot_be_looked_at_is_not_taken_for_dead(tmp_path: Path) -> None:
+    row = row_of(me())
+    folder = tmp_path / f"holdfast-{row.id}"
+    folder.mkdir()
+    ledger = MemoryLedger()
+    await ledger.put(replace(row, kind="directory", path=str(folder)))
+    manager = DirectoryManager(ledger)
+    with no_file_is_left():
+        report = await manager.sweep()
+    await manager.release_all()
+    ((_, why),) = report.left
+    assert "whether its owner is alive cannot be told" in why
+    assert "Too many open files" in why
+    assert exists(str(folder))
+
+
+async def test_a_process_that_cannot_be_looked_at_is_not_said_to_carry_nothing() -> None:
+    with no_file_is_left(), pytest.raises(OSError, match="Too many open files"):
+        _table._carries(os.getpid(), new_tag())
+
+
+async def test_a_row_whose_end_breaks_does_not_keep_the_sweep_from_the_others(dead: ProcessIdentity) -> None:
+    ledger = MemoryLedger()
+    rows = [row_of(dead, kind="thing", name=name) for name in ("breaks", "ends")]
+    for row in rows:
+        await ledger.put(row)
+
+    async def end(row: LedgerRow) -> str:
+        if row.name == "breaks":
+            raise RuntimeError("it broke")
+        return ""
+
+    report = await sweep_ledger(ledger, TABLE, {"thing": end})
+    assert [(row.name, why) for row, why in report.left] == [("breaks", "it broke")]
+    assert [row.name for row in report.ended] == ["ends"]
 
 
 async def test_s3_6_two_owners_on_one_host_leave_each_other_alone(tmp_path: Path) -> None:

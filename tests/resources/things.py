@@ -72,11 +72,12 @@ class BrokenLedger(MemoryLedger):
     def __init__(self) -> None:
         super().__init__()
         self.broken: set[str] = set()
+        self.problem: Exception = StoreUnavailableError("the disk is full")
         self.puts: list[LedgerRow] = []
 
     def _check(self, what: str) -> None:
         if what in self.broken:
-            raise StoreUnavailableError("the disk is full")
+            raise self.problem
 
     async def put(self, row: LedgerRow) -> None:
         self._check("put")

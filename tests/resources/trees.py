@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import resource
 import shlex
 import signal
 import sys
@@ -65,6 +67,19 @@ def program_that_does_not_open(folder: Path) -> Iterator[Path]:
         fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)  # asked for it back, we do nothing
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         yield path
+
+
+@contextmanager
+def no_file_is_left() -> Iterator[None]:
+    """Whatever would open a file, or a pidfd, fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def is_alive(pid: int) -> bool:

@@ -9,9 +9,11 @@ import pytest
 from msgspec.structs import replace
 from tests.schedules.support import Desk, utc
 
-from holdfast.ports import Job, JobStatus
+from holdfast.errors import StoreUnavailableError
+from holdfast.ports import Job, JobStatus, Schedule
 from holdfast.schedules._cron import micros
 from holdfast.schedules._judging import job_id
+from holdfast.stores import MemorySchedules
 
 S = JobStatus
 
@@ -44,6 +46,26 @@ async def test_a_schedule_keeps_to_its_time_zone(desk: Desk) -> None:
     assert await desk.outcomes() == []
     await desk.look("2026-06-02 06:30")
     assert await desk.outcomes() == ["fired"]
+
+
+class Broken(MemorySchedules):
+    """Fails in the moment its caller is cancelled, as a store does that waits for what is being written."""
+
+    is_called = asyncio.Event()
+
+    async def due(self, *, now_us: int) -> list[Schedule]:
+        self.is_called.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise StoreUnavailableError("the disk is full: make room") from None
+        return []
+
+
+async def test_it_leaves_when_it_is_told_to_although_the_store_is_away(desk: Desk) -> None:
+    desk.store = broken = Broken(desk.jobs)
+    async with asyncio.timeout(20), desk.new_ticker().ticking():
+        await broken.is_called.wait()
 
 
 # -- overlap ---------------------------------------------------------------------------------------------------------

@@ -78,6 +78,15 @@ async def test_output_that_cannot_be_written_is_dropped_with_a_warning(
     assert caplog.text.count("further output is dropped") == 1
 
 
+async def test_a_folder_that_cannot_even_be_looked_at_is_not_in_a_jobs_way(tmp_path: Path) -> None:
+    """It ended the worker, and with it every job that it had."""
+    loop = tmp_path / "logs"
+    loop.symlink_to(loop)
+    writer = LogFolder(loop).writer("j1")
+    writer.write(line("one"))
+    writer.close()
+
+
 async def test_what_is_written_can_be_read_before_the_job_is_over(tmp_path: Path) -> None:
     logs = LogFolder(tmp_path)
     writer = logs.writer("j1")

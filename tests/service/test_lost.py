@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from msgspec.structs import replace
+from tests.resources.trees import no_file_is_left
 
 from holdfast.ports import Owner, Place, ProcessIdentity, WorkerInfo
 from holdfast.resources import SystemProcessTable
@@ -46,6 +47,12 @@ def test_a_dead_process_is_lost_at_once(dead: ProcessIdentity) -> None:
 def test_a_number_that_was_given_to_another_process_is_a_dead_worker() -> None:
     stranger = replace(identity(os.getpid()), started=1)
     assert "is gone" in why_lost(worker(stranger), TABLE, NOW)
+
+
+def test_a_worker_that_cannot_be_looked_at_is_not_lost() -> None:
+    alive = worker(identity(os.getpid()))
+    with no_file_is_left():
+        assert why_lost(alive, TABLE, NOW) == ""
 
 
 def test_of_a_process_elsewhere_only_its_hold_tells() -> None:

@@ -136,6 +136,19 @@ async def test_a_queued_job_that_is_paused_waits_for_its_resume(service: JobServ
         await in_status(service, job, S.COMPLETED)
 
 
+async def test_a_pause_that_no_worker_has_heard_is_taken_back_by_a_resume(
+    service: JobService, working: Working
+) -> None:
+    job, gone = await submit(service, COMPLETE), make_worker()
+    await service.jobs.register(gone)
+    await service.jobs.claim(gone.id, Caps(), now_us=1)
+    await service.pause(job.id)
+    await service.jobs.lose(gone.id, reason="killed", now_us=2)
+    assert (await service.resume(job.id)).status is S.QUEUED  # it was refused
+    async with working():
+        assert (await settled(service, job))[0].status is S.COMPLETED
+
+
 async def test_a_job_that_waits_holds_no_place_and_goes_on_with_the_answer(
     service: JobService, working: Working
 ) -> None:
@@ -418,7 +431,7 @@ class Away(MemoryJobs):
 async def test_a_worker_waits_for_a_store_that_is_away_and_loses_no_outcome(
     runner: SmallRunner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.service._away.AWAY_SECONDS", 0.01)
     jobs = Away()
     service = JobService(jobs)
     job = await submit(service, COMPLETE)
@@ -435,7 +448,7 @@ async def test_a_worker_waits_for_a_store_that_is_away_and_loses_no_outcome(
 async def test_jobs_that_were_claimed_when_the_store_went_away_are_run_when_it_is_back(
     runner: SmallRunner, monkeypatch: pytest.MonkeyPatch, is_guest: bool
 ) -> None:
-    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.service._away.AWAY_SECONDS", 0.01)
     jobs = Away()
     service = JobService(jobs)
     first, second = await submit(service, COMPLETE), await submit(service, COMPLETE)
@@ -453,7 +466,7 @@ async def test_a_worker_that_nobody_waits_for_leaves_a_store_that_stays_away(
     runner: SmallRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # regression: a detached worker whose project was deleted went on for ever
-    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.service._away.AWAY_SECONDS", 0.01)
     monkeypatch.setattr("holdfast.service._worker.HOLD_SECONDS", 0.05)
 
     class Gone(MemoryJobs):
@@ -489,6 +502,52 @@ async def test_a_job_that_is_to_be_cancelled_is_not_paused_before_a_worker_has_h
         assert (await settled(service, job))[0].status is S.CANCELLED
 
 
+class Broken(MemoryJobs):
+    """Fails in the moment its caller is cancelled, as a store does that waits for what is being written."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__()
+        self._call, self.is_called = call, asyncio.Event()
+
+    async def wake(self, *, now_us: int) -> int | None:
+        await self._fail("wake")
+        return await super().wake(now_us=now_us)
+
+    async def settle(self, request_id: str) -> None:
+        await self._fail("settle")
+
+    async def advance(self, moves: Sequence[JobMove]) -> list[Job | None]:
+        await self._fail("advance")
+        return await super().advance(moves)
+
+    async def _fail(self, call: str) -> None:
+        if call == self._call:
+            self.is_called.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise StoreUnavailableError("the disk is full: make room") from None
+
+
+@pytest.mark.parametrize("call", ["wake", "settle", "advance"])
+async def test_a_worker_leaves_when_it_is_told_to_although_the_store_is_away(
+    runner: SmallRunner, call: str, tmp_path: Path
+) -> None:
+    """What it met at the store was all it heard, and it tried again for ever."""
+    jobs = Broken(call)
+    service = JobService(jobs)
+    job = await submit(service, gate(tmp_path) if call == "settle" else COMPLETE)
+    serving = asyncio.create_task(Worker(jobs, runner, SystemProcessTable()).serve())
+    if call == "settle":
+        await in_status(service, job, S.RUNNING)
+        await service.resume(job.id)
+    async with asyncio.timeout(20):
+        await jobs.is_called.wait()
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+
+
 class Unsure(MemoryJobs):
     """Stores that a job waits, and then cannot say so."""
 
@@ -505,7 +564,7 @@ class Unsure(MemoryJobs):
 async def test_a_job_that_its_worker_has_again_before_it_was_done_with_it_still_hears_what_is_asked(
     runner: SmallRunner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("holdfast.service._worker.AWAY_SECONDS", 0.3)
+    monkeypatch.setattr("holdfast.service._away.AWAY_SECONDS", 0.3)
     service = JobService(Unsure())
     asks = {"name": "question", "do": "ask", "fields": {"value": {"type": "number"}}}
     job = await submit(service, definition(asks, {"name": "long", "do": "await_file", "path": str(tmp_path / "never")}))

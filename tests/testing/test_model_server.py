@@ -94,6 +94,14 @@ async def test_openai_parallel_tool_calls_are_whole_or_in_pieces() -> None:
     assert [p.function.name for p in pieces if p.id] == ["add", "add"]
 
 
+async def test_a_single_part_stands_for_an_answer() -> None:
+    """A tool use in the list broke the server, and its client tried again with the next answer."""
+    async with serving([ToolUse("add", {"a": 1}), "done"]) as it:
+        first, second = await it.chat(), await it.chat()
+    assert first.choices[0].message.tool_calls[0].function.name == "add"
+    assert second.choices[0].message.content == "done"
+
+
 async def test_anthropic_text_thinking_and_tools() -> None:
     answer = Answer(Thinking("hm"), "It is ", "four.", ToolUse("add", {"a": 1}), input_tokens=9, cached_tokens=2)
     async with serving([answer, answer]) as it:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
@@ -118,7 +119,7 @@ class Peer:
 
     async def _write_message(self, message: dict[str, Any]) -> None:
         try:
-            await self._write(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
+            await self._write(_encode({"jsonrpc": "2.0", **message}) + b"\n")
         except ConnectionError as error:  # the reader learns of the end by itself, and knows more of it
             log.debug("not sent: %s", error)
 
@@ -135,6 +136,8 @@ class Peer:
             for line in self._lines.feed(data):
                 if (waiting := self._take(line)) is not None:
                     await waiting
+                while len(self._sending) >= AT_ONCE:  # it does not read what it has us say
+                    await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
         """Answer nothing more, and fail what still waits for an answer. Twice is fine."""
@@ -178,8 +181,8 @@ class Peer:
     def _stop_working(self, params: Any) -> None:
         number: Any = params.get("requestId") if isinstance(params, dict) else None
         task = self._working.get(number) if type(number) in (int, str) else None
-        if task is not None:
-            task.cancel()
+        if task is not None:  # not before it has begun, or nobody would answer
+            asyncio.get_running_loop().call_soon(task.cancel)
 
     def _take_answer(self, message: dict[str, Any]) -> None:
         error = message.get("error")
@@ -249,3 +252,10 @@ class Peer:
 
     async def _refuse(self, number: int | str, refusal: RefusedError) -> None:
         await self._write_message({"id": number, "error": {"code": refusal.code, "message": str(refusal)}})
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:  # half a character, as models cut them: the rest of a prompt is worth sending
+        return json.dumps(message, ensure_ascii=False).encode(errors="replace")

@@ -181,6 +181,11 @@ class AgentProcess:
         except BaseException:
             self.desks.pop(known, None)
             raise
+        if not known and answer["sessionId"] in self.desks:  # another run's, perhaps
+            raise AcpProtocolError(
+                f"{self.name} gave a new session the id of an open one, {answer['sessionId']}; use another version of it",
+                agent=self.name,
+            )
         self._seat(known or answer["sessionId"], desk)
         return answer
 

@@ -32,6 +32,7 @@ class Shelf:
         self._cwd = cwd
         self._agent = agent
         self._leases: dict[str, PooledLease[Terminal]] = {}
+        self._making = 0
 
     def move_to(self, run: Run) -> None:
         """Make further terminals for another run, which holds those there are."""
@@ -50,7 +51,7 @@ class Shelf:
         return await serve[method](terminal_id)
 
     async def _create(self, params: dict[str, Any]) -> dict[str, Any]:
-        if len(self._leases) >= TERMINALS:
+        if len(self._leases) + self._making >= TERMINALS:
             raise RefusedError(f"{TERMINALS} terminals are open; release one first")
         cwd = self._door.check_folder(params.get("cwd") or self._cwd)
         env = self._environment() | {entry["name"]: entry["value"] for entry in params.get("env", ())}
@@ -62,10 +63,13 @@ class Shelf:
             Command(argv, env, cwd, "stdout", grace=GRACE, sandbox=self._agent.sandbox),
             OUTPUT_BYTES if limit is None else limit,
         )
+        self._making += 1
         try:
             lease = await self._manager.acquire(spec, self._run)
         except (ResourceError, RunError) as error:
             raise RefusedError(str(error)) from error
+        finally:
+            self._making -= 1
         terminal_id = new_id()
         self._leases[terminal_id] = lease
         return {"terminalId": terminal_id}

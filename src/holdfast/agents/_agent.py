@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from msgspec.structs import replace
-from pydantic import BaseModel, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, field_validator, model_validator
 
+from holdfast.agents._arguments import only_tools
 from holdfast.agents._history import History, Policy
 from holdfast.agents._prompts import form_prompt, system_prompt
 from holdfast.agents._resumable import Resumable
@@ -67,6 +68,11 @@ class Agent(Resumable):
 
     _model: Model | None = PrivateAttr(default=None)
     _form: type[BaseModel] | None = PrivateAttr(default=None)
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _know_tools(cls, given: Any) -> Any:
+        return only_tools(given)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -138,10 +144,14 @@ class Agent(Resumable):
         if prompt is None and (from_checkpoint is not None or self._starter.is_planned):
             work = self.work((), form=form or self._form)
             return AgentFront(self, self.resolve_llm(), work), {}
-        if prompt is None:
+        given: object = prompt
+        if given is None or isinstance(given, Mapping):  # what a crew is given
             raise UsageError(f"{self.role} needs a prompt: kickoff('what to do')")
+        wanted: object = form
+        if wanted is not None and not (isinstance(wanted, type) and issubclass(wanted, BaseModel)):
+            raise UsageError(f"response_format wants a pydantic model class, not {wanted!r}")
         self._form = form
-        front = AgentFront(self, self.resolve_llm(), self.work(self.first_messages(prompt, form), form=form))
+        front = AgentFront(self, self.resolve_llm(), self.work(self.first_messages(prompt or (), form), form=form))
         return front, front.inputs
 
     def first_messages(self, prompt: str | Sequence[Message], form: type[BaseModel] | None) -> list[Message]:

@@ -19,6 +19,7 @@ from holdfast.checkpoints import CheckpointConfig, Where
 from holdfast.errors import UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.graph import Graph, to_mermaid
+from holdfast.kickoff import human_provider, named_inputs
 from holdfast.models import Model, RequestLimits
 from holdfast.tools import BaseTool
 
@@ -76,6 +77,7 @@ class Crew(Resumable):
                 raise UsageError("a hierarchical crew needs agents that its manager can give work to")
         elif missing := [task.title for task in self.tasks if task.agent is None]:
             raise UsageError(f"nobody does task {missing[0]!r}: Task(agent=…), or Crew(process=Process.hierarchical)")
+        human_provider(self.human)
         self.graph()
         if (config := self.checkpoint_config) is not None:  # what cannot be stored is refused here, not in mid-run
             self.front().stored(config)
@@ -149,7 +151,7 @@ class Crew(Resumable):
 
     @staticmethod
     def _given(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {"inputs": dict(inputs)} if inputs is not None else {}
+        return {"inputs": named_inputs(inputs)} if inputs is not None else {}
 
     def kickoff_for_each(self, inputs: Iterable[Mapping[str, Any]]) -> list[Any]:
         """One kickoff for each of the inputs, one after the other; the outputs in their order."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
+from holdfast.agents._arguments import known_arguments
 from holdfast.agents._secrets import secrets_needed
 from holdfast.checkpoints import CheckpointConfig, Where, definition_of
 from holdfast.errors import StorageError
@@ -41,9 +42,19 @@ class Resumable(BaseModel):
     _starter: Starter = PrivateAttr(default_factory=Starter)
     _latest: Kickoff | None = PrivateAttr(default=None)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _know_arguments(cls, given: Any) -> Any:
+        return known_arguments(cls, given)
+
+    @field_validator("checkpoint", mode="before")
+    @classmethod
+    def _know_checkpoint(cls, given: Any) -> Any:
+        checkpoint_config(given)
+        return given
+
     def model_post_init(self, context: Any, /) -> None:
         self._starter = Starter(self.runtime)
-        checkpoint_config(self.checkpoint)
 
     @property
     def checkpoint_config(self) -> CheckpointConfig | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from holdfast.agents._agent import Agent
+from holdfast.agents._arguments import known_arguments, only_tools
 from holdfast.agents._outputs import TaskOutput
 from holdfast.errors import UsageError
 from holdfast.ids import new_id
@@ -55,6 +56,16 @@ class Task(BaseModel):
     """Whether a person is shown the output, and may have it revised, before it counts."""
     callback: TaskCallback | None = None
     """Called with the output when it counts."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _know_arguments(cls, given: Any) -> Any:
+        return known_arguments(cls, given)
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _know_tools(cls, given: Any) -> Any:
+        return only_tools(given)
 
     @model_validator(mode="after")
     def _check(self) -> Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from holdfast.events._codec import event_classes, registry
 from holdfast.ports import CheckpointProvider, JournalStore
 
 Durability = Literal["step", "async", "exit"]
+OnChange = Literal["refuse", "adopt"]
 MARKED = ("task_completed", "method_execution_finished")
 
 
@@ -24,7 +25,7 @@ class CheckpointConfig(Struct, frozen=True):
 
     store: CheckpointProvider | JournalStore | Any = None
     """where: a provider (`SqliteProvider`, `PostgresProvider`, `JsonProvider`) or a journal store; None for the runtime's own"""
-    on_events: tuple[str, ...] = MARKED
+    on_events: Sequence[str] = MARKED
     """types of events, spelled as `holdfast events` has them, of the run or of runs inside it, that make a named checkpoint; `*`
     stands for all of them"""
     max_checkpoints: int | None = None
@@ -33,7 +34,7 @@ class CheckpointConfig(Struct, frozen=True):
     durability: Durability = "step"
     """`step`: a step's result is on disk before the next begins; `async`: it is shortly after, and a crash loses the last few;
     `exit`: everything is written at the end, also when the run fails, waits or is left, and a crash loses all of it"""
-    on_change: Literal["refuse", "adopt"] = "refuse"
+    on_change: OnChange = "refuse"
     """whether a run goes on when its program has other steps, triggers or routes than it was recorded with"""
     self_contained: bool = True
     """whether agents, tasks, tools and models are stored too, so that `Crew.from_checkpoint` makes them again in a process that
@@ -49,13 +50,21 @@ class CheckpointConfig(Struct, frozen=True):
             raise UsageError(
                 f"a CheckpointConfig wants a provider or a store, not {store!r}: CheckpointConfig(SqliteProvider({str(store)!r}))"
             )
-        if self.durability not in get_args(Durability):
-            raise UsageError(f"durability={self.durability!r} is none of {', '.join(get_args(Durability))}")
+        for name, value, known in (
+            ("durability", self.durability, get_args(Durability)),
+            ("on_change", self.on_change, get_args(OnChange)),
+        ):
+            if value not in known:
+                raise UsageError(f"{name}={value!r} is none of {', '.join(known)}")
+        if self.max_checkpoints is not None and self.max_checkpoints < 1:
+            raise UsageError(
+                f"max_checkpoints={self.max_checkpoints!r} would keep none; write 1 or more, or None for all"
+            )
         given: object = self.on_events
         if isinstance(given, str):
             raise UsageError(f"on_events takes several event types: on_events=({given!r},)")
-        for name in self.on_events if self.on_events is not MARKED else ():
-            _check_event(name)
+        for event in self.on_events if self.on_events is not MARKED else ():
+            _check_event(event)
 
 
 def _check_event(name: str) -> None:

@@ -22,10 +22,11 @@ class Owner(Struct, frozen=True):
         return _this_process(os.getpid())
 
     def is_dead(self) -> bool:
-        """True only if it certainly is: another machine, or a system without /proc, may know better than we."""
-        if not self.boot or self.boot != _boot_id():
+        """True only if it certainly is: another machine may know better than we, and nothing is known without /proc or for want
+        of files."""
+        if not self.boot or not self.started or self.boot != _boot_id():
             return False
-        return _start_time(self.pid) != self.started
+        return _start_time(self.pid) not in (self.started, None)
 
     def is_another_alive(self) -> bool:
         """True if it certainly is: a process of this machine, other than this one, that still runs."""
@@ -35,7 +36,7 @@ class Owner(Struct, frozen=True):
 
 @functools.lru_cache(1)  # it does not change, and /proc costs a fifth of a small job
 def _this_process(pid: int) -> Owner:
-    return Owner(_boot_id(), pid, _start_time(pid))
+    return Owner(_boot_id(), pid, _start_time(pid) or "")
 
 
 def _boot_id() -> str:
@@ -47,11 +48,13 @@ def _boot_id() -> str:
         return ""
 
 
-def _start_time(pid: int) -> str:
-    """When a process started, in the kernel's own clock; empty if there is none."""
+def _start_time(pid: int) -> str | None:
+    """When a process started, in the kernel's own clock; empty if there is none, None if that cannot be told."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return ""
+    except OSError:
+        return None
     after_name = stat.rpartition(")")[2].split()
     return "" if after_name[0] in ("Z", "X") else after_name[19]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli._help import JsonOption, StoreOption, examples
-from holdfast.cli._job_views import job_data, outcome_lines, print_json
+from holdfast.cli._job_views import job_data, outcome_lines, print_json, short
 from holdfast.cli._jobs import JobArgument, JobsArgument
 from holdfast.cli._project import Project, in_project
 from holdfast.errors import UsageError
@@ -37,7 +37,14 @@ def _asked(store: str | None, as_json: bool, typed: str, ask: Callable[[Project,
     if as_json:
         print_json(job_data(job))
     else:
-        typer.echo("\n".join(outcome_lines(job)))
+        typer.echo("\n".join([*outcome_lines(job), *_passed_on(job)]))
+
+
+def _passed_on(job: Job) -> list[str]:
+    """What is asked of a job that a worker has happens a little later."""
+    if job.status is not JobStatus.RUNNING:
+        return []
+    return [f"  its worker is told; `holdfast wait {short(job.id)}` returns when it ends, waits or is paused"]
 
 
 def answer(

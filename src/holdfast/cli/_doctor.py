@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from holdfast.cli._stores import make_store
 from holdfast.cli._terminal import console, echo_json, on_terminal, printable, show_size
 from holdfast.errors import HoldfastError
 from holdfast.home import find_home
+from holdfast.ports import JobStatus
 from holdfast.stores import SqliteStore
 
 LITTLE_ROOM = 500_000_000
@@ -111,7 +112,7 @@ def _project(location: str | None) -> Iterator[Check]:
             yield Check("store", "ok", f"{opened.path} will be made by the first job")
             return
         yield from asyncio.run(_look_inside(opened))
-    except HoldfastError as error:
+    except (HoldfastError, OSError) as error:
         yield Check("store", "broken", str(error), "see above")
 
 
@@ -132,10 +133,17 @@ async def _look_inside(store: SqliteStore) -> list[Check]:
         counts = await project.jobs.count()
         told = ", ".join(f"{number} {status}" for status, number in counts.items()) or "no job is under way"
         project.settings()
-        worker = Check("worker", "ok", "serves the queue" if served else "none at work; started when a job needs one")
-        return [Check("store", "ok", str(store.path)), Check("jobs", "ok", told), worker]
+        return [Check("store", "ok", str(store.path)), Check("jobs", "ok", told), _worker(served, counts)]
     finally:
         await project.aclose()
+
+
+def _worker(served: bool, counts: Mapping[JobStatus, int]) -> Check:
+    if served:
+        return Check("worker", "ok", "serves the queue")
+    if JobStatus.QUEUED in counts:  # whoever ran them left, or was killed
+        return Check("worker", "missing", "none at work, and jobs are queued", "`holdfast worker` goes on with them")
+    return Check("worker", "ok", "none at work; started when a job needs one")
 
 
 CHECKS: list[Callable[[str | None], Any]] = [_python, _system, _programs, _extras, _project]

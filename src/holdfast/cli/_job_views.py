@@ -127,7 +127,7 @@ def outcome_lines(job: Job) -> list[str]:
 
 
 def _tells(job: Job) -> bool:
-    return bool(job.reason) and job.status is not S.COMPLETED
+    return job.reason not in ("", str(job.status)) and job.status is not S.COMPLETED
 
 
 def _hints(job: Job) -> Iterable[str]:
@@ -141,7 +141,7 @@ def _hints(job: Job) -> Iterable[str]:
 
 
 def ask_lines(job: Job, ask: Ask) -> list[str]:
-    """A question, and the exact command that answers it."""
+    """A question, and the exact command that answers it, if it can be answered now."""
     from holdfast.service import field_of, sample
 
     flags = " ".join(
@@ -149,7 +149,10 @@ def ask_lines(job: Job, ask: Ask) -> list[str]:
     )
     step = f" --step {shlex.quote(ask.step)}" if len(job.asks) > 1 else ""
     message = f": {printable(ask.message)}" if ask.message else ""
-    return [f"  waits at {printable(ask.step)}{message}", f"  holdfast answer {short(job.id)}{step} {flags}".rstrip()]
+    waits = f"  waits at {printable(ask.step)}{message}"
+    if job.status is S.PAUSED:  # it takes no answer before it is resumed
+        return [waits]
+    return [waits, f"  holdfast answer {short(job.id)}{step} {flags}".rstrip()]
 
 
 def step_lines(steps: Sequence[StepInfo]) -> list[str]:

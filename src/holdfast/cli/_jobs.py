@@ -20,7 +20,7 @@ from holdfast.cli._job_views import (
     step_tree,
 )
 from holdfast.cli._project import Project, in_project
-from holdfast.cli._terminal import console, iso_time, on_terminal, printable
+from holdfast.cli._terminal import console, iso_time, on_terminal, parse_labels, printable
 from holdfast.cli._watch import echo_log
 from holdfast.cli._watch import follow as follow_job
 from holdfast.errors import ConfigurationError, UsageError
@@ -79,7 +79,7 @@ def jobs(
         query = JobQuery(
             statuses=tuple(statuses or ()),
             flow=flow,
-            labels=_labels(labels or []),
+            labels=parse_labels(labels or []),
             text=search,
             archived=archived,
             before=await project.service.resolve(before) if before else "",
@@ -93,13 +93,6 @@ def jobs(
     found = in_project(store, work)
     if as_json:
         print_json([job_data(job) for job in found])
-
-
-def _labels(texts: list[str]) -> dict[str, str]:
-    for text in texts:
-        if "=" not in text:
-            raise UsageError(f"{text!r} is no label; write --label name=value")
-    return {name: value for name, _, value in (text.partition("=") for text in texts)}
 
 
 def status(job: JobArgument, as_json: JsonOption = False, store: StoreOption = None) -> None:
@@ -196,7 +189,7 @@ def wait(
         bool, typer.Option("--all", help="Return when all are over: what is done without a flag.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", help="Give up after so long; 0: never.")
+        float, typer.Option("--timeout", min=0, metavar="SECONDS", help="Give up after so long; 0: never.")
     ] = 0.0,
     as_json: JsonOption = False,
     store: StoreOption = None,

@@ -102,6 +102,7 @@ def main() -> None:
     Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 cancelled, 5 waiting or paused, 130 interrupted.
     """
     code: Any
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # what an encoding lacks must not end a command
@@ -116,6 +117,11 @@ def main() -> None:
         code = _complain(error)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
+    except OSError as error:  # a full disk, a folder without permissions
+        if os.environ.get("HOLDFAST_DEBUG"):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        code = _complain(HoldfastError(f"{where}{error.strerror or error}; see to it, or find out more with --debug"))
     except Exception as error:  # a mistake of ours: say so in a line, and where to see more
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
@@ -125,6 +131,13 @@ def main() -> None:
     except SystemExit as leaving:
         code = leaving.code
     sys.exit(0 if _reader_left() else code)
+
+
+def _open_closed() -> None:
+    """Have somewhere for output to go that was closed (`>&-`); else the next file to be opened would get its number."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end
 
 
 def _reader_left() -> bool:

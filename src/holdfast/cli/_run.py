@@ -14,9 +14,11 @@ from msgspec.structs import replace
 from holdfast.cli._help import StoreOption, examples
 from holdfast.cli._job_views import exit_code, job_data, outcome_lines, print_json, short
 from holdfast.cli._project import Project, in_project
+from holdfast.cli._terminal import parse_labels, reader_may_leave
 from holdfast.cli._watch import watch
 from holdfast.errors import UsageError
 from holdfast.home import find_home
+from holdfast.ports import JobStatus
 from holdfast.service import Submission, Worker, WorkerOptions, is_settled
 
 if TYPE_CHECKING:
@@ -81,7 +83,9 @@ def run(
     """
     if wait + watched + detached > 1:
         raise UsageError("--wait, --watch and --async exclude one another; choose one")
-    wanted = Wanted(flow, inputs or [], name, labels or [], priority, after or [], needs_approval, webhook)
+    wanted = Wanted(
+        flow, inputs or [], name, parse_labels(labels or []), priority, after or [], needs_approval, webhook
+    )
     wanted.load()  # before a project is made for it
     how = _leave if detached else _wait if wait else _watch
     raise typer.Exit(in_project(store, lambda project: how(project, wanted), make=True))
@@ -95,7 +99,7 @@ class Wanted:
         flow: str,
         inputs: list[str],
         name: str,
-        labels: list[str],
+        labels: dict[str, str],
         priority: int,
         after: list[str],
         approval: bool,
@@ -126,7 +130,7 @@ class Wanted:
             definition=define(loaded, project.folder),
             inputs=self.values,
             name=self.name,
-            labels=pairs(self.labels),
+            labels=self.labels,
             priority=self.priority,
             uses=_uses(loaded),
             needs=tuple(needs),
@@ -141,16 +145,6 @@ def _uses(flow: FlowFile) -> tuple[str, ...]:
     from holdfast.jobs import uses_of
 
     return tuple(use for use in uses_of(flow) if use != f"flow:{flow.name}")
-
-
-def pairs(texts: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(f"{text!r} is no label; write --label name=value")
-        pairs[name] = value
-    return pairs
 
 
 # -- three ways to go on -------------------------------------------------------------------------------------------
@@ -168,7 +162,8 @@ async def _wait(project: Project, wanted: Wanted) -> int:
     options = project.settings()
     job = await wanted.submit(project)
     job, code = await attend(project, job, options, settled)
-    print_json(job_data(job))
+    with reader_may_leave():  # the exit code says how it ended
+        print_json(job_data(job))
     return code
 
 
@@ -204,6 +199,9 @@ async def attend(project: Project, job: Job, options: WorkerOptions, see: See) -
         worker.stop()
         seen.cancel()
         await asyncio.wait({serving, seen})
+        for task in (serving, seen):  # what broke one may have broken both: it is told once
+            if not task.cancelled():
+                task.exception()
     job = await project.service.get(job.id) if seen.cancelled() else seen.result()
     if project.jobs.has_told:
         await project.serve()  # who delivers what hooks are to be told
@@ -250,5 +248,8 @@ def show_outcome(job: Job) -> None:
     """What became of a job for people; its outputs alone on stdout."""
     for line in outcome_lines(job):
         typer.echo(line, err=True)
+    if job.status is JobStatus.QUEUED:
+        typer.echo("  holdfast worker    goes on with it", err=True)
     if job.outputs is not None:
-        print_json(job_data(job)["outputs"])
+        with reader_may_leave():
+            print_json(job_data(job)["outputs"])

@@ -10,9 +10,9 @@ import typer
 from holdfast.cli._help import JsonOption, StoreOption, examples
 from holdfast.cli._job_views import print_json
 from holdfast.cli._project import Project, in_project
-from holdfast.cli._run import complete_flow, pairs
+from holdfast.cli._run import complete_flow
 from holdfast.cli._schedule_views import schedule_data, schedule_lines, show_schedules, show_ticks, tick_data
-from holdfast.cli._terminal import parse_duration, printable
+from holdfast.cli._terminal import parse_duration, parse_labels, printable
 from holdfast.errors import ConfigurationError, UsageError
 from holdfast.ports import CatchUp, Overlap
 
@@ -109,7 +109,7 @@ def add(
 
         spec = ScheduleSpec(
             name=name, flow=_reference(project, flow), cron=cron, timezone=timezone, every_seconds=_seconds(every),
-            command=command, call=call, inputs=parse_assignments(inputs or []), labels=pairs(labels or []),
+            command=command, call=call, inputs=parse_assignments(inputs or []), labels=parse_labels(labels or []),
             overlap=overlap, cooldown_seconds=_seconds(cooldown), catch_up=catch_up, pause_after_errors=pause_after,
         )  # fmt: skip
         await _add(project, spec, as_json)

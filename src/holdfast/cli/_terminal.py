@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -165,12 +167,34 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * _SIZES[match[2]])
 
 
+def parse_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Labels as they are typed, `name=value`. Raises UsageError for anything else."""
+    labels = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{text!r} is no label; write --label name=value")
+        labels[name] = value
+    return labels
+
+
 # -- output --------------------------------------------------------------------------------------------------------
 
 
 def echo_json(value: object) -> None:
     """Plain data as JSON, in ASCII: whatever it holds, a terminal takes it for text."""
     typer.echo(json.dumps(json.loads(encode_plain(value)), indent=2))
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Show something that need not be seen: when whoever read it has left, as `head` does, it is shown to nobody from then on."""
+    try:
+        yield
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def on_terminal() -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from holdfast.cli._job_views import step_tree
-from holdfast.cli._terminal import console, on_terminal, printable, width
+from holdfast.cli._terminal import console, on_terminal, printable, reader_may_leave, width
 from holdfast.service import Noticing, is_settled
 
 if TYPE_CHECKING:
@@ -41,12 +41,17 @@ async def follow(project: Project, job: Job, show: Show) -> Job:
 async def watch(project: Project, job: Job) -> Job:
     """Show a job until it has ended, waits or is paused."""
     if not on_terminal():
-        return await follow(project, job, lambda _job, _steps, lines: echo_log(lines))
+        return await follow(project, job, _echo)
     from rich.live import Live
 
     view = LiveView(project.clock.time_ns)
     with Live(console=console(), refresh_per_second=10, transient=False) as live:
         return await follow(project, job, lambda job, steps, lines: live.update(view.render(job, steps, lines)))
+
+
+def _echo(job: Job, steps: Sequence[StepInfo], lines: Sequence[LogLine]) -> None:
+    with reader_may_leave():  # the job does not end with it
+        echo_log(lines)
 
 
 class LiveView:

@@ -106,6 +106,9 @@ class Exact:
         )
 
 
+FAST, EXACT = Fast(), Exact()
+
+
 def same_plain(one: Any, other: Any) -> bool:
     """Whether two plain values are exactly the same: type, sign of zero, order of keys. NaN is NaN."""
     kind = type(one)

@@ -86,6 +86,8 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 def _row(operation: Operation) -> list[Any]:
+    if type(operation) is Set:  # as nearly always
+        return ["=", [tag(part) for part in operation.path], tag(operation.value)]
     path, *rest = msgspec.structs.astuple(operation)
     return [_CODES[type(operation)], list(map(tag, path)), *map(tag, rest)]
 

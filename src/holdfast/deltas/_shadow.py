@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from holdfast.deltas._compare import Comparison, Exact, Fast
+from holdfast.deltas._compare import EXACT, FAST, Comparison
 from holdfast.deltas._delta import Delta
 from holdfast.deltas._paths import MISSING
 from holdfast.deltas._tree import copy, plain_of, strip
@@ -49,11 +49,11 @@ class Shadow:
         Raises NotStorableError, naming the path, when the state holds something that cannot be stored; nothing has moved
         then.
         """
-        return Delta(self._walk(current_fields, Fast()).finish())
+        return Delta(self._walk(current_fields, FAST).finish())
 
     def check(self, current_fields: Mapping[str, object]) -> Delta:
         """Return what `diff` missed, exact to the stored byte, and move on. As dear as writing the state: for snapshots."""
-        return Delta(self._walk(current_fields, Exact()).finish())
+        return Delta(self._walk(current_fields, EXACT).finish())
 
     def committed(self, current_fields: Mapping[str, object]) -> dict[str, Any]:
         """The plain state as it was when `diff` was last called. Of a field that only grows, as much as there was of it."""
@@ -66,6 +66,9 @@ class Shadow:
 
     def _walk(self, current_fields: Mapping[str, object], comparison: Comparison) -> Walk:
         walk = Walk(comparison)
+        if not self._append_only:
+            walk.compare_fields(self._fields, current_fields, ())
+            return walk
         fields = dict(current_fields)
         for name in self._append_only:
             new: Any = fields.pop(name, MISSING)

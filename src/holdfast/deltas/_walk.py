@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -44,11 +44,12 @@ class Walk:
             move()
         return tuple(self.operations)
 
-    def compare_fields(self, old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
+    def compare_fields(self, old: dict[str, Any], new: Mapping[str, Any], path: Path) -> None:
         """Find what leads from the copies of some fields to the live ones, in whatever order they are."""
-        for name in old:
-            if name not in new:
-                self.delete((*path, name), partial(old.pop, name))
+        if not old.keys() <= new.keys():
+            for name in old:
+                if name not in new:
+                    self.delete((*path, name), partial(old.pop, name))
         for name, value in new.items():
             before = old.get(name, MISSING)
             if before is value:

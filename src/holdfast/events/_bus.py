@@ -434,6 +434,9 @@ class EventBus:
         tree = parent.tree if parent is not None else Tree(inside.calls, run_id, loop, sequence)
         outlet = Outlet(run_id, tree, parent, entity, state, name)
         outlet.log = log or outlet.log
+        if entity is not None:
+            for recording in outlet.states:
+                recording.register(entity, tree.root_run_id or "")
         with inside.lock:
             inside.refuse_if_closed("start a run")
             inside.outlets[run_id] = outlet

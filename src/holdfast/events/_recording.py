@@ -16,15 +16,15 @@ class Recording:
 
     def keep(self, outlet: Outlet, event: BaseEvent) -> RuntimeState | None:
         """Record an event wherever that is armed. Returns the state that handlers are shown: the run's own first."""
-        states = (*outlet.states, self._begun()) if self.armed else outlet.states
-        for state in states:
-            if outlet.entity is not None:
-                state.register(outlet.entity, outlet.tree.root_run_id or "")
-            if event.durable:
+        if event.durable:
+            for state in outlet.states:
                 state.record(event)
-        return states[0] if states else None
-
-    def _begun(self) -> RuntimeState:
-        if self.state is None:
+        if not self.armed:
+            return outlet.state
+        if self.state is None:  # nothing was recorded yet, or it was dropped
             self.state = RuntimeState()
-        return self.state
+        if outlet.entity is not None:
+            self.state.register(outlet.entity, outlet.tree.root_run_id or "")
+        if event.durable:
+            self.state.record(event)
+        return outlet.state or self.state

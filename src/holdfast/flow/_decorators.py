@@ -9,12 +9,14 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from holdfast.errors import FlowDefinitionError
+from holdfast.errors import FlowDefinitionError, StepFailedError
 from holdfast.flow._conditions import Trigger, condition
 from holdfast.graph import Condition
 
 M = TypeVar("M", bound=Callable[..., Any])
 NOTE = "__holdfast_step__"
+UNUSED = "__holdfast_decorator__"
+"""On what a decorator gives before it is put on a method: found in a class, it was written without its parentheses."""
 
 
 class StepNote(Struct, frozen=True):
@@ -26,11 +28,11 @@ class StepNote(Struct, frozen=True):
 
 
 def start(condition_: Trigger | None = None) -> Callable[[M], M]:
-    """Mark a method that begins the flow; with a condition, one that also begins when that happens."""
+    """Mark a method that begins the flow; with a condition, one that begins when that happens, and not before."""
     if inspect.isfunction(condition_):
         raise FlowDefinitionError(f"write @start() with parentheses above {condition_.__name__}")
     trigger = condition(condition_) if condition_ is not None else None
-    return _note(StepNote(trigger=trigger, is_start=True))
+    return _note("start", StepNote(trigger=trigger, is_start=True))
 
 
 def listen(condition_: Trigger) -> Callable[[M], M]:
@@ -38,15 +40,18 @@ def listen(condition_: Trigger) -> Callable[[M], M]:
 
     If it has a parameter besides `self`, it is given the result of what triggered it.
     """
-    return _note(StepNote(trigger=condition(condition_)))
+    return _note("listen", StepNote(trigger=condition(condition_)))
 
 
 def router(condition_: Trigger) -> Callable[[M], M]:
-    """Mark a method that runs like a listener and whose result, a string or an enum, names the route to take."""
-    return _note(StepNote(trigger=condition(condition_), is_router=True))
+    """Mark a method that runs like a listener and whose result, a string or an enum, names the route to take.
+
+    None takes no route. Anything else, and a route that its annotation does not declare, fails the flow.
+    """
+    return _note("router", StepNote(trigger=condition(condition_), is_router=True))
 
 
-def _note(note: StepNote) -> Callable[[M], M]:
+def _note(name: str, note: StepNote) -> Callable[[M], M]:
     def decorate(method: M) -> M:
         if hasattr(method, NOTE):
             raise FlowDefinitionError(
@@ -55,6 +60,7 @@ def _note(note: StepNote) -> Callable[[M], M]:
         setattr(method, NOTE, note)
         return method
 
+    setattr(decorate, UNUSED, name)
     return decorate
 
 
@@ -71,8 +77,20 @@ def routes_of(method: Callable[..., Any]) -> tuple[str, ...]:
     return ()
 
 
-def route_name(result: object) -> str | None:
-    """The route a router's result names; None for a result that names none."""
-    if isinstance(result, Enum):
-        result = result.value
-    return result if isinstance(result, str) else None
+def route_name(step: str, result: object, declared: tuple[str, ...]) -> str | None:
+    """The route that a router's result names; None takes none. Raises StepFailedError for what names no route of it."""
+    if result is None:
+        return None
+    route = str(result.value if isinstance(result, Enum) else result)
+    if route in declared:
+        return route
+    if declared:
+        raise StepFailedError(
+            f"router {step} returned {result!r}, but declares the routes {', '.join(declared)}: "
+            f"correct what it returns, or its annotation"
+        )
+    if isinstance(result, str | Enum):
+        return route
+    raise StepFailedError(
+        f"router {step} returned a {type(result).__name__}; return the route to take, a string or an enum, or None for none"
+    )

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -15,28 +15,45 @@ from holdfast.context import current_run_id
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.events.families.flow import FlowPlotEvent
-from holdfast.flow._compile import FlowShape, compile_flow
+from holdfast.flow._compile import FlowShape, check_names, compile_flow
 from holdfast.flow._decorators import NOTE
 from holdfast.flow._front import FlowFront, made_by_of
 from holdfast.flow._recorded import class_of
 from holdfast.graph import Graph, to_html, to_mermaid, to_svg
 from holdfast.human import ConsoleProvider, HumanFeedbackResult
 from holdfast.ids import new_id
-from holdfast.kickoff import Asking, Budget, Kickoff, Plan, Starter, checkpoint_config, with_id
+from holdfast.kickoff import (
+    Asking,
+    Budget,
+    Kickoff,
+    Plan,
+    Starter,
+    checked_budget,
+    checkpoint_config,
+    human_provider,
+    with_id,
+)
 from holdfast.ports import HumanProvider, HumanRequest, Usage
 
-S = TypeVar("S")
+# Only type checkers need to know what a plain `Flow` has, and typing knows defaults from Python 3.13 on.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    S = TypeVarWithDefault("S", default=dict[str, Any])
+else:
+    S = TypeVar("S")
 
 
 class Flow(Generic[S]):
     """Subclass it, decorate methods with `@start`, `@listen` and `@router`, and call `kickoff()`.
 
-    `Flow[MyState]` gives it a typed state (a pydantic model or a dataclass); without one the state is a dict. Every state has
+    `Flow[MyState]` gives it a typed state (a pydantic model or a dataclass); a plain `Flow` has a dict. Every state has
     an `id`. Each kickoff starts afresh: a new run, a new state. One object may be kicked off several times at once.
 
     Arguments: `initial_state`, a class or an example that is copied; `name`, else that of the class; `runtime`, else the default
     one; `checkpoint`, where its runs are written down so that they can be taken up again (True: the project's own store; None:
-    nowhere); `human`, who is asked (the terminal, unless something else is given); `budget`, what each run may use.
+    nowhere); `human`, who is asked (the terminal, unless something else is given); `budget`, what each run may use. A class
+    may set them too, for all of its objects.
     """
 
     initial_state: ClassVar[Any] = None
@@ -48,13 +65,27 @@ class Flow(Generic[S]):
     stream: bool = False
     """Whether a kickoff that does not say returns a `RunStream`, to be read while the run goes on."""
     name: str
+    """What its runs are called: in the class, in `Flow(name=…)`, else the name of the class."""
+    flow_id: str
+    state_example: Any
+    checkpoint: CheckpointConfig | None
+    """Where its runs are written down, if they are; `True` means the project's own store."""
+    human: HumanProvider
+    """Who is asked by `ask` and `@human_feedback`."""
+    budget: Budget | None
+    """What each run of it may use, with the agents and crews inside it."""
 
+    _starter: Starter
+    _live: dict[str, Kickoff]
+    """Those that run now, by the ids of their runs."""
+    _latest: Kickoff | None
     _state_type: ClassVar[Any] = None
     _shape: ClassVar[FlowShape | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._shape = None
+        check_names(cls, {*vars(Flow), *Flow.__annotations__} - {"stream"})  # a method of that name does no harm
         for base in getattr(cls, "__orig_bases__", ()):
             origin = get_origin(base)
             if isinstance(origin, type) and issubclass(origin, Flow):
@@ -74,19 +105,21 @@ class Flow(Generic[S]):
         budget: Budget | None = None,
     ) -> None:
         self.flow_id = new_id()
-        self.name = name or type(self).__name__
+        self.name = self._or_of_class("name", name or None) or type(self).__name__
         self.state_example = initial_state if initial_state is not None else self._declared_state()
         self._starter = Starter(runtime)
-        self.checkpoint = checkpoint_config(checkpoint)
-        """Where its runs are written down, if they are; `True` means the project's own store."""
-        self.human: HumanProvider = human or ConsoleProvider()
-        """Who is asked by `ask` and `@human_feedback`."""
-        self.budget = budget
-        """What each run of it may use, with the agents and crews inside it."""
+        self.checkpoint = checkpoint_config(self._or_of_class("checkpoint", checkpoint))
+        self.human = human_provider(self._or_of_class("human", human)) or ConsoleProvider()
+        self.budget = checked_budget(self._or_of_class("budget", budget))
         if stream is not None:
             self.stream = stream
-        self._live: dict[str, Kickoff] = {}
-        self._latest: Kickoff | None = None
+        self._live = {}
+        self._latest = None
+
+    @classmethod
+    def _or_of_class(cls, name: str, given: Any) -> Any:
+        """An argument, else what the class sets under its name."""
+        return given if given is not None else getattr(cls, name, None)
 
     @classmethod
     def _declared_state(cls) -> Any:
@@ -214,8 +247,8 @@ class Flow(Generic[S]):
         if there is none or it has completed or was cancelled, RunBusyError while a live process holds it, GraphChangedError if
         the flow has other methods now.
         """
-        streamed = self._streams(stream)
-        return self._starter.start(FlowFront(self), inputs, from_checkpoint, streamed=streamed)
+        front = FlowFront(self)
+        return self._starter.start(front, inputs, from_checkpoint, streamed=self._streams(stream))
 
     async def akickoff(
         self,
@@ -225,8 +258,8 @@ class Flow(Generic[S]):
         stream: bool | None = None,
     ) -> Any:
         """`kickoff` for coroutines: `stream = await flow.akickoff(stream=True)`, then `async for frame in stream`."""
-        streamed = self._streams(stream)
-        return await self._starter.astart(FlowFront(self), inputs, from_checkpoint, streamed=streamed)
+        front = FlowFront(self)
+        return await self._starter.astart(front, inputs, from_checkpoint, streamed=self._streams(stream))
 
     def _streams(self, asked: bool | None) -> bool:
         return self.stream is True if asked is None else asked  # a method may have that name
@@ -313,7 +346,7 @@ class Flow(Generic[S]):
     def _recorded(
         cls, where: Where, checkpoint: CheckpointConfig | None, runtime: Any, options: dict[str, Any]
     ) -> Self:
-        config = checkpoint or CheckpointConfig()
+        config = checkpoint_config(cls._or_of_class("checkpoint", checkpoint)) or CheckpointConfig()
         restored, plan = Starter(runtime).find(config, where)
         flow = class_of(cls, restored)(checkpoint=config, runtime=runtime, **options)
         flow._starter.take_up(flow.name, config, restored, plan)

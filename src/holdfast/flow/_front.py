@@ -9,6 +9,7 @@ import msgspec
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from holdfast.checkpoints import AgentUse, CheckpointConfig, Restored
+from holdfast.errors import UsageError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.flow import (
     FlowCancelledEvent,
@@ -37,6 +38,8 @@ class FlowFront:
     is_apart = False
 
     def __init__(self, flow: Flow[Any]) -> None:
+        if not hasattr(flow, "_starter"):
+            raise UsageError(f"{type(flow).__name__}.__init__ must call super().__init__(), with the arguments of Flow")
         self.entity = flow
         self._shape = flow.compiled()
 

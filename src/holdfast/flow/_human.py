@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -59,6 +59,10 @@ def human_feedback(
     flow's. After `timeout` seconds the feedback is empty. An answer that leads nowhere fails the run with FlowInputError. Raises
     FlowDefinitionError for a decorator above `@start`, `@listen` or `@router`, and a default that is not in `emit`.
     """
+    if not isinstance(question := cast(object, message), str):
+        raise FlowDefinitionError(f"write @human_feedback(…) with the question that is asked, not with {question!r}")
+    if isinstance(emit, str):
+        raise FlowDefinitionError(f"emit takes several routes: emit=[{emit!r}, …]")
     if default_outcome is not None and default_outcome not in emit:
         raise FlowDefinitionError(f"default_outcome={default_outcome!r} must be one of emit={list(emit)}")
     gate = Gate(message, tuple(emit), default_outcome, provider, timeout, dict(metadata or {}), collapse)

@@ -16,8 +16,7 @@ from holdfast.deltas import plain
 from holdfast.errors import FlowDefinitionError, StorageError
 from holdfast.graph._cell import SharedState
 from holdfast.home import find_home, make_home
-from holdfast.kickoff._secrets import saved_with_secrets
-from holdfast.kickoff._state import restore_state
+from holdfast.kickoff._secrets import restore_saved
 from holdfast.ports import FlowPersistence
 from holdfast.runs import Run
 
@@ -125,7 +124,7 @@ class Saving:
             stored = self._backend.load_state(state_id)
         except Exception as error:
             raise self._broken(f"state {state_id} could not be loaded from", error) from error
-        return fresh if stored is None else restore_state(fresh, saved_with_secrets(fresh, stored))
+        return fresh if stored is None else restore_saved(fresh, stored)
 
     def completed(self, cell: SharedState) -> None:
         """The step that this code stands in has completed: save what is committed, if its method says so."""

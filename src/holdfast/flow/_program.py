@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from holdfast.context import Subject, is_async_callable
@@ -51,9 +52,14 @@ class FlowProgram:
             ask = self._afeedback if self.is_async(execution.step) else self._feedback
             return ask(gate, execution.step.removesuffix(SUFFIX), given)
         method = getattr(self._flow, execution.step)
-        if execution.cause is not None and execution.step in self._shape.takes_result:
-            return method(given)
-        return method()
+        takes = execution.cause is not None and execution.step in self._shape.takes_result
+        result = method(given) if takes else method()
+        if type(result) is CoroutineType and execution.step not in self._shape.awaited:
+            result.close()
+            raise StepFailedError(
+                f"step {execution.step} is no `async def` and returned a coroutine, which nobody awaits: make it one"
+            )
+        return result
 
     def _provider(self, gate: Gate) -> HumanProvider:
         return gate.provider or self._flow.human
@@ -75,7 +81,9 @@ class FlowProgram:
         return HumanFeedbackResult(output, answer or "", outcome, method, at_us, dict(gate.metadata))
 
     def route(self, step: str, result: Any) -> str | None:
-        return result.outcome if isinstance(result, HumanFeedbackResult) else route_name(result)
+        if isinstance(result, HumanFeedbackResult):
+            return result.outcome
+        return route_name(step, result, self.graph.by_name[step].routes)
 
     def items(self, step: str, result: Any) -> int | None:
         if isinstance(result, list | tuple):

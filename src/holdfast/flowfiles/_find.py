@@ -53,7 +53,7 @@ def _places(start: Path) -> Iterator[Path]:
 def flow_names(start: Path) -> list[str]:
     """The names of the flows that can be found from a directory."""
     files = [file for place in _places(start) for file in (*place.glob(f"*{SUFFIX}"), *place.glob(f"*/{ENTRY}"))]
-    return sorted({flow_name(file) for file in files})
+    return sorted({flow_name(file) for file in files if _is_file(file)})
 
 
 def kit_of(file: Path) -> Path | None:

@@ -89,6 +89,9 @@ class SharedState:
 
         Raises RunEndedError for a step that is over, UsageError while several steps run and it cannot be told which asks.
         """
+        here = position.get()
+        if here.step_id == self._alone and here.run_id == self._run_id and self._alone is not None:
+            return self._state  # as nearly always: every look at the state comes through here
         view = self._view()
         return self._state if view is None else view.state
 
@@ -156,20 +159,20 @@ class SharedState:
         """
         with self._lock:
             self._alone = None
-            self._merge_view(key)
+            if self._views or self._kept:
+                self._merge_view(key)
             return self.changes()
 
     def _merge_view(self, key: str) -> None:
-        with self._lock:
-            view = self._views.pop(key, None)
-            changes = self._kept.get(key)
-            if changes is not None:
-                self._merge_kept(key, changes, view)
-            elif view is not None:
-                mine = view.shadow.diff(fields_of(view.state))
-                since = self._commits[view.commits :]
-                delta = self._merged(key, since, mine, view.base)
-                self._commit(key, delta, view.state, _fields_of(since))
+        view = self._views.pop(key, None)
+        changes = self._kept.get(key)
+        if changes is not None:
+            self._merge_kept(key, changes, view)
+        elif view is not None:
+            mine = view.shadow.diff(fields_of(view.state))
+            since = self._commits[view.commits :]
+            delta = self._merged(key, since, mine, view.base)
+            self._commit(key, delta, view.state, _fields_of(since))
 
     def _merge_kept(self, key: str, changes: Changes, view: View | None) -> None:
         """Merge what a step changed before: with what others committed then, and since."""

@@ -9,7 +9,7 @@ the first source wins; what arrives later is ignored.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -39,6 +39,8 @@ from holdfast.graph._state import (
 )
 
 V = TypeVar("V")
+_OF_EXECUTIONS = (Started, Completed, Failed, Cancelled, Waiting)
+"""Facts that steps which are triggered know of; the others are about steps that data drives."""
 
 
 def decide(graph: Graph, state: GraphState) -> list[Command]:
@@ -71,7 +73,7 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
         return dataflow.evolve(graph, state, fact)
     if isinstance(fact, Began):
         return _begin(graph, state)
-    if not isinstance(fact, Started | Completed | Failed | Cancelled | Waiting):  # only wired steps know of it
+    if not isinstance(fact, _OF_EXECUTIONS):
         return state
     if fact.step not in graph.by_name:  # an adopted change took it away
         return state
@@ -89,7 +91,7 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
     if isinstance(fact, Completed):
         state = replace(state, running=running, waiting=waiting, losers=losers, last=key)
         state = _complete(graph, state, execution, key, fact.route)
-        return _batch(graph, state, execution, key, fact.items)
+        return _batch(graph, state, execution, key, fact.items) if state.batches or fact.items is not None else state
     state = replace(state, running=running, waiting=waiting, losers=losers)
     if lost:
         return state
@@ -102,7 +104,7 @@ def _begin(graph: Graph, state: GraphState) -> GraphState:
     if state.begun:
         return _begin_again(graph, state)
     for node in graph.starts:
-        state = _trigger(graph, state, node, None)
+        state = _trigger(state, node, None, {})
     if BEGINNING in graph.listeners:
         state = _arrive(graph, state, {BEGINNING: ""})
     return replace(state, begun=True)
@@ -207,7 +209,7 @@ def batch_key(step: str, cause: str) -> str:
 def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphState:
     """What one execution brings about arrives, as one, at every step that listens to some of it."""
     for name, node in graph.hearing(labels).items():
-        is_race = node.is_race
+        is_race = name in graph.races
         if is_race and name in state.won:
             continue
         heard = {label: labels[label] for label in graph.sources[name] if label in labels}
@@ -216,19 +218,18 @@ def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphSta
             state = replace(state, arrived={**state.arrived, name: arrived})
             continue
         label = next(reversed(heard))
+        changes = _won(graph, state, node, label) if is_race else {}
         if name in state.arrived:
-            state = replace(state, arrived=_without(state.arrived, name))
-        if is_race:
-            state = _win(graph, state, node, label)
-        state = _trigger(graph, state, node, heard[label])
+            changes["arrived"] = _without(state.arrived, name)
+        state = _trigger(state, node, heard[label], changes)
     return state
 
 
-def _win(graph: Graph, state: GraphState, node: Node, label: str) -> GraphState:
-    """Note who won, and who of those in flight lost and feeds nothing else."""
+def _won(graph: Graph, state: GraphState, node: Node, label: str) -> dict[str, Any]:
+    """What changes when a race is won: who won, and who of those in flight lost and feeds nothing else."""
     won = {**state.won, node.name: label}
     if not (state.running or state.waiting or state.tolerated):
-        return replace(state, won=won)  # it ran alone
+        return {"won": won}  # it ran alone
     sources = graph.sources[node.name]
     lost = {
         key
@@ -236,13 +237,14 @@ def _win(graph: Graph, state: GraphState, node: Node, label: str) -> GraphState:
         if execution.step in sources and graph.feeds(execution.step) == (node,)
     }
     beaten = {key: excused for key, excused in state.tolerated.items() if excused.execution.step not in sources}
-    return replace(state, won=won, losers=state.losers | lost, tolerated=beaten)
+    return {"won": won, "losers": state.losers | lost, "tolerated": beaten}
 
 
-def _trigger(graph: Graph, state: GraphState, node: Node, cause: str | None) -> GraphState:
+def _trigger(state: GraphState, node: Node, cause: str | None, changes: dict[str, Any]) -> GraphState:
+    """A step is to run; what else changes with that changes in the same breath: each copy of the state costs."""
     number = state.counts.get(node.name, 0) + 1
     execution = Execution(node.name, number, cause)
-    return replace(state, counts={**state.counts, node.name: number}, ready=(*state.ready, execution))
+    return replace(state, counts={**state.counts, node.name: number}, ready=(*state.ready, execution), **changes)
 
 
 def _fail(graph: Graph, state: GraphState, execution: Execution, error: str) -> GraphState:

@@ -141,6 +141,11 @@ class Graph(Struct, frozen=True, dict=True):
         return {node.name: dict.fromkeys(labels_of(node.trigger)) for node in self.nodes}
 
     @cached_property
+    def races(self) -> frozenset[str]:
+        """Steps that several sources compete to trigger."""
+        return frozenset(node.name for node in self.nodes if node.is_race)
+
+    @cached_property
     def spreading(self) -> frozenset[str]:
         """Steps whose results are taken apart: something runs for each of their items."""
         return frozenset(node.name for node in self.nodes if each_label(node.name) in self.listeners)

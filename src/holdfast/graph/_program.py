@@ -26,7 +26,7 @@ class Program(Protocol):
         ...
 
     def route(self, step: str, result: Any) -> str | None:
-        """The route that a router's result names."""
+        """The route that a router's result names; None takes none. Raises StepFailedError for a result that names none of its."""
         ...
 
     def items(self, step: str, result: Any) -> int | None:

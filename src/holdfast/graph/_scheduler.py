@@ -228,14 +228,13 @@ class Scheduler:
         return self._completed(execution, result)
 
     def _completed(self, execution: Execution, result: Any) -> Outcome:
-        route = self.program.route(execution.step, result) if self.graph.by_name[execution.step].is_router else None
-        if execution.step not in self.graph.spreading:
-            return Outcome(Completed(execution.step, execution.number, route), result)
-        try:
-            items = self.program.items(execution.step, result)
+        step = execution.step
+        try:  # a result that names no route, or has no items, is none
+            route = self.program.route(step, result) if self.graph.by_name[step].is_router else None
+            items = self.program.items(step, result) if step in self.graph.spreading else None
         except StepFailedError as error:
-            return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
-        return Outcome(Completed(execution.step, execution.number, route, items), result)
+            return Outcome(Failed(step, execution.number, _text(error)), error=error)
+        return Outcome(Completed(step, execution.number, route, items), result)
 
     async def _await_alone(self, execution: Execution) -> None:
         outside = position.set(self.place(execution))

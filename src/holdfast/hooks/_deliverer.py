@@ -17,14 +17,12 @@ from holdfast.hooks._sending import Sender
 from holdfast.ids import IdFactory, new_id
 from holdfast.logs import get_logger
 from holdfast.ports import Delivery, JobStore, Outbox
-from holdfast.service import Noticing
+from holdfast.service import Noticing, leave_alone
 
 log = get_logger("hooks")
 
 NOTICE_SECONDS = 0.2
 """How soon what other processes stored is noticed."""
-AWAY_SECONDS = 1.0
-"""How long to leave a store alone that cannot be used."""
 PRUNE_SECONDS = 3600.0
 DAY_US = 24 * 3600 * 1_000_000
 
@@ -105,10 +103,10 @@ class Deliverer:
                     await self._noticing.changed(await self._round())
                 except StorageError as error:
                     log.warning("the outbox cannot be used now, trying again: %s", error)
-                    await self._clock.sleep(AWAY_SECONDS)
+                    await leave_alone(self._clock)
                 except Exception:  # whatever it is, it must not end all telling
                     log.exception("the outbox cannot be emptied, trying again")
-                    await self._clock.sleep(AWAY_SECONDS)
+                    await leave_alone(self._clock)
         finally:
             for task in self._under_way:
                 task.cancel()
@@ -155,7 +153,7 @@ class Deliverer:
                 return
             except StorageError as error:
                 log.warning("what became of delivery %s cannot be stored now, trying again: %s", claimed.id, error)
-                await self._clock.sleep(AWAY_SECONDS)
+                await leave_alone(self._clock)
 
     async def _try(self, claimed: Delivery) -> DeliveryError | None:
         try:

@@ -75,7 +75,7 @@ class JobBody:
             self._broken(run, error)
             raise
         finally:
-            scheduler.stop_alarm()
+            scheduler.alarm.stop()
             if timer is not None:
                 timer.cancel()
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 import holdfast.acp
 import holdfast.models
 from holdfast.checkpoints import CheckpointConfig, Journalling, Restored, RunLog, Source, restore
-from holdfast.errors import JobFailedError
+from holdfast.errors import JobFailedError, RunUnrecordedError
 from holdfast.events.families.job import JobFailedEvent
 from holdfast.home import find_home, make_home, store_path
 from holdfast.jobs._body import Beginning, JobBody
@@ -235,15 +235,15 @@ class JobEngine:
                 run_id=job.id,
                 journal=opened.log,
             )
-        except BaseException:
-            await opened.log.close()
-            raise
-        with self._logs.passed_on(job.id, inbox.control, variables.secrets):
-            inbox.begin(run, body)
-            end = await _until_over(run)
+            with self._logs.passed_on(job.id, inbox.control, variables.secrets):
+                inbox.begin(run, body)
+                end = await _until_over(run)
+        finally:
+            await opened.log.close()  # with an end that could not be stored the hold was not given up
+        if (problem := run.ending.problem) is not None:
+            said = f"its journal could not be written ({problem.__cause__}); retry it to go on from what is recorded"
+            raise RunUnrecordedError(said) from problem
         kept_back = await inbox.settle_rest(end, body)
-        if run.ending.problem is not None:
-            raise run.ending.problem
         return _outcome(end, body, kept_back)
 
     async def _recalled(self, restored: Restored, status: RunStatus) -> JobOutcome:
@@ -265,7 +265,7 @@ class JobEngine:
 
     async def steps(self, job: Job) -> list[StepInfo]:
         """The steps of a job, running or not, in the order they first started; those that never did at the end."""
-        return await list_steps(self.runtime.store, job.id, read_definition(job.definition).flow)
+        return await list_steps(self.runtime.store, job, read_definition(job.definition).flow)
 
     async def forget(self, job_id: str) -> None:
         """Delete everything that is kept of an ended job. One that is unknown is fine."""

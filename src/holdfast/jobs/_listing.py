@@ -19,7 +19,7 @@ from holdfast.events.families.step import (
     StepWaitingEvent,
 )
 from holdfast.flowfiles import FlowFile
-from holdfast.ports import JournalStore, Row, StepInfo
+from holdfast.ports import Job, JournalStore, Row, StepInfo
 
 _STATUSES: dict[str, Any] = {
     StepStartedEvent.type: "running",
@@ -33,11 +33,13 @@ _STATUSES: dict[str, Any] = {
 _OPEN = ("running", "waiting")
 
 
-async def list_steps(store: JournalStore, job_id: str, flow: FlowFile) -> list[StepInfo]:
+async def list_steps(store: JournalStore, job: Job, flow: FlowFile) -> list[StepInfo]:
     """Every step that has a line in the journal, in the order of their first, then those of the flow that have none."""
     found: dict[str, StepInfo] = {}
-    if await store.run(job_id) is not None:
-        found = await _read(store, job_id)
+    if await store.run(job.id) is not None:
+        found = await _read(store, job.id)
+    if job.status.is_terminal:  # its end may not have fitted on the disk
+        found = {path: _cut_off(info, "its job ended") for path, info in found.items()}
     found = {path: _below(found, path, info) for path, info in found.items()}
     kinds = {step.name: step.kind for step in flow.steps}
     listed = [replace(info, executor=kinds.get(path, info.executor)) for path, info in found.items()]
@@ -64,9 +66,13 @@ def _below(found: dict[str, StepInfo], path: str, info: StepInfo) -> StepInfo:
     """A step inside one that does not run does not run either: its process may have ended without a word."""
     parts = path.split("/")
     around = [found[above] for n in range(1, len(parts)) if (above := "/".join(parts[:n])) in found]
-    if info.status not in _OPEN or all(outer.status in _OPEN for outer in around):
+    if all(outer.status in _OPEN for outer in around):
         return info
-    return replace(info, status="cancelled", reason="the step around it ended")
+    return _cut_off(info, "the step around it ended")
+
+
+def _cut_off(info: StepInfo, reason: str) -> StepInfo:
+    return replace(info, status="cancelled", reason=reason) if info.status in _OPEN else info
 
 
 def enter_place(places: dict[str, str], run_id: str, called_as: str) -> None:

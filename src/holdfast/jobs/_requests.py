@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from holdfast.jobs._body import JobBody
 
 log = get_logger("jobs")
+_FOR_LATER = {RunStatus.COMPLETED: {"rerun"}, RunStatus.FAILED: {"rerun", "answer"}, RunStatus.CANCELLED: set[str]()}
+"""What stays asked of a job that has ended."""
 
 
 class Inbox:
@@ -84,9 +86,9 @@ class Inbox:
         """The job has ended, or was put down: what it was asked is acted on, and that is safe.
 
         But for what came too late to be heard: that is asked of whoever takes it up again. And for answers to steps of a job that
-        is paused. Returns these: they can wait until it goes on.
+        is paused, or has failed and may be retried. Returns these: they can wait until it goes on.
         """
-        early = _early(body) if end.status is RunStatus.PAUSED else ()
+        early = _early(body) if end.status in (RunStatus.PAUSED, RunStatus.FAILED) else ()
         kept = {*self._unheard(end, body), *early}
         for request in [known for known in self._known.values() if known.id not in kept]:
             self._known.pop(request.id, None)
@@ -94,12 +96,13 @@ class Inbox:
         return early
 
     def _unheard(self, end: End, body: JobBody) -> Iterator[str]:
-        """What came too late; of one that has completed or failed only what takes it up again."""
+        """What came too late; of one that has ended only what counts when it is taken up again."""
         if not end.status.is_terminal:
             yield from (request.id for request in (*body.requests, *(asked for _, asked in body.scope.shared.passed)))
             yield from (known.id for known in self._known.values() if known.kind == "cancel")
-        elif end.status is not RunStatus.CANCELLED:
-            yield from (request.id for request in body.requests if request.kind == "rerun")
+        else:
+            kinds = _FOR_LATER[end.status]
+            yield from (request.id for request in body.requests if request.kind in kinds)
 
     async def show(self, asks: tuple[Ask, ...]) -> None:
         await self.control.show(asks)

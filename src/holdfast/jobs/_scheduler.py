@@ -53,6 +53,7 @@ from holdfast.graph import (
     rounds_of,
     wake,
 )
+from holdfast.jobs._alarm import Alarm, first_due
 from holdfast.jobs._binding import MISSING, find
 from holdfast.jobs._calls import ask_id
 from holdfast.jobs._categories import category_of
@@ -88,8 +89,8 @@ class JobScheduler(Scheduler):
         """The knocks that there were when it last looked around."""
         self._is_root = run.parent is None
         self._prefix = "".join(f"{name}/" for name in program.scope.path)
-        self._timer: asyncio.Task[None] | None = None
-        self._timed_for = 0
+        self.alarm = Alarm(run.host.clock)
+        """Rings when the first of what waits goes on by itself."""
 
     def _alone(self, commands: list[Command]) -> Execution | None:
         """Only a function runs where the scheduler stands: while anything else goes on, requests are heard.
@@ -212,8 +213,7 @@ class JobScheduler(Scheduler):
             return
         now = self._now_us()
         for key, wait in list(self.waits.items()):
-            is_due = wait.until_us is not None and wait.until_us <= now
-            if is_due or self.shared.frees(wait):
+            if wait.is_due(now) or self.shared.frees(wait):
                 self._wake(key)
 
     def _now_us(self) -> int:
@@ -229,7 +229,7 @@ class JobScheduler(Scheduler):
     @property
     def due_us(self) -> int | None:
         """When the first of what waits goes on by itself."""
-        return min((wait.until_us for wait in self.waits.values() if wait.until_us is not None), default=None)
+        return first_due(self.waits.values())
 
     @property
     def held(self) -> str:
@@ -244,24 +244,7 @@ class JobScheduler(Scheduler):
         return inside or ("paused" if self.shared.paused else "")
 
     def callers(self) -> list[asyncio.Future[Any]]:
-        return [self.shared.knocked(self._heard), *self._alarm()]
-
-    def _alarm(self) -> list[asyncio.Future[Any]]:
-        """Rings when the first of what waits goes on by itself."""
-        due = self.due_us
-        if due is None:
-            return []
-        if self._timer is None or self._timer.done() or self._timed_for != due:
-            self.stop_alarm()
-            seconds = max(0.0, (due - self._now_us()) / 1e6)
-            self._timed_for = due
-            self._timer = asyncio.ensure_future(self.run.host.clock.sleep(seconds))
-        return [self._timer]
-
-    def stop_alarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        return [self.shared.knocked(self._heard), *self.alarm.rings(self.due_us)]
 
     async def stay(self, ended: Complete | Fail | Park) -> bool:
         """A job whose next step is due soon, or that was just asked something, is not put down."""
@@ -319,11 +302,12 @@ class JobScheduler(Scheduler):
             self.waits[execution.key] = wait
             since = execution.since_us or wait.since_us or self._now_us()
             return replace(outcome, fact=replace(fact, until_us=wait.until_us, since_us=since))
-        self.shared.answers.pop(ask_id(self.run.id, execution.key), None)
+        if isinstance(fact, Cancelled):  # an answer to it is not used: if it is begun again, that counts
+            self.waits.pop(execution.key, None)
+        else:
+            self.shared.answers.pop(ask_id(self.run.id, execution.key), None)
         if self.shared.asked_before:
             self.shared.forget_asked(self.program.scope.step_path(step.name))
-        if isinstance(fact, Cancelled):
-            self.waits.pop(execution.key, None)
         if isinstance(fact, Completed):
             try:
                 return self._weigh_result(outcome, execution)

@@ -31,6 +31,10 @@ class Wait(Struct, frozen=True):
     since_us: int | None = None
     """since when, if that was before it began to wait"""
 
+    def is_due(self, now_us: int) -> bool:
+        """Whether the time that it waits for has come."""
+        return self.until_us is not None and self.until_us <= now_us
+
 
 class Request(Struct, frozen=True, eq=False):
     """Something asked of a job."""

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.checkpoints import Progress
-from holdfast.errors import BudgetExceededError
+from holdfast.errors import BudgetExceededError, UsageError
 from holdfast.ports import Usage
 from holdfast.runs import End, Run, RunStatus
 
@@ -19,7 +19,7 @@ class Budget(Struct, frozen=True, kw_only=True):
 
     Before each model call the run's use so far is compared; the call that would come after the limit fails with
     BudgetExceededError, so a run may exceed it by the calls that were under way. What a run used before a crash counts, and
-    its time begins anew.
+    its time begins anew. When the time is up, what is awaited is cancelled; a blocking method is let finish first.
     """
 
     max_cost_usd: float | None = None
@@ -37,6 +37,14 @@ class Budget(Struct, frozen=True, kw_only=True):
         if self.max_requests is not None and used.requests >= self.max_requests:
             return f"it has asked models {used.requests} times, and may ask {self.max_requests} times"
         return ""
+
+
+def checked_budget(budget: Budget | None) -> Budget | None:
+    """What `budget=` means. Raises UsageError for what limits nothing."""
+    given: object = budget
+    if not isinstance(given, Budget | None):
+        raise UsageError(f"budget={given!r} says not of what: write Budget(max_cost_usd=…), or max_tokens, max_seconds")
+    return budget
 
 
 class Meter:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast.checkpoints import LooseLog, Progress, Restored, RunLog
 from holdfast.context import Position, Scope
-from holdfast.deltas import Shadow, fields_of, growing_fields
+from holdfast.deltas import Shadow, fields_of, growing_fields, withheld_in
 from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
 from holdfast.graph import Scheduler, end_with
@@ -21,7 +21,7 @@ from holdfast.kickoff._asking import Asking
 from holdfast.kickoff._budget import Meter, watch_time
 from holdfast.kickoff._opening import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
 from holdfast.kickoff._outputs import Outputs
-from holdfast.kickoff._secrets import rebuild, told_inputs, with_hidden, with_secrets
+from holdfast.kickoff._secrets import hide_again, rebuild, told_inputs, with_hidden, with_secrets
 from holdfast.kickoff._state import fresh_state, restore_state, update_state
 from holdfast.ports import HumanRequest, JournalStore, Usage
 from holdfast.runs import End, Run, RunStatus
@@ -236,13 +236,13 @@ class Kickoff:
         state, shadow = fresh_state(self._front.state_example), None
         if opening is not None:
             if opening.progress is not None:
-                state = restore_state(state, self._revealed(run, opening.progress))
+                state = self._restored(run, opening.progress, state)
             known = fields_of(state) if opening.progress is not None else {}
             shadow = Shadow(known, append_only=growing_fields(type(state)))
         if self._saving is not None and (opening is None or opening.progress is None):
             state = self._saving.reload(state, self._plan.inputs)
         if opening is None or not opening.is_inner or opening.progress is None:  # else they were taken then
-            state = update_state(state, {**(self._plan.edits or {}), **self._plan.inputs})
+            state = update_state(state, self._changes())
         conflict = self._front.on_state_conflict
         give_up = self._log.give_up if isinstance(self._log, LooseLog) else None
         kept = {key: msgspec.convert(told["changes"], Changes) for key, told in self._conflicts().items()}
@@ -250,11 +250,20 @@ class Kickoff:
             state, run_id=run.id, on_conflict=conflict, shadow=shadow, rebuild=rebuild, give_up=give_up, kept=kept
         )
 
-    def _revealed(self, run: Run, progress: Progress) -> dict[str, Any]:
+    def _restored(self, run: Run, progress: Progress, example: Any) -> Any:
         """The stored state with its secrets. Raises AnswerPendingError if one is missing."""
         config = self._front.checkpoint
-        given = {**self._plan.inputs, **(self._opening.log.answers if self._opening is not None else {})}
-        return with_secrets(progress.state, run.id, self._front.name, config.secrets if config else None, given)
+        answers = self._opening.log.answers if self._opening is not None else {}
+        given = {**(self._plan.edits or {}), **self._plan.inputs, **answers}
+        revealed = with_secrets(progress.state, run.id, self._front.name, config.secrets if config else None, given)
+        return hide_again(restore_state(example, revealed), withheld_in(progress.state))
+
+    def _changes(self) -> dict[str, Any]:
+        """Fields of the state to set. What brought a secret back is in its place already, and hidden there."""
+        progress = self._opening.progress if self._opening is not None else None
+        secrets = withheld_in(progress.state) if progress is not None else []
+        asked = {**(self._plan.edits or {}), **self._plan.inputs}
+        return {name: value for name, value in asked.items() if name not in secrets}
 
     def _conflicts(self) -> dict[str, dict[str, Any]]:
         """What steps returned and changed before the run was taken up again, and could not be merged then."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from holdfast.deltas import Withheld, fields_of, live_value, reveal, withheld_in
-from holdfast.errors import AnswerPendingError
-from holdfast.kickoff._state import restore_state
+from pydantic import SecretStr
+
+from holdfast.deltas import fields_of, live_value, plain, reveal, withheld_in
+from holdfast.errors import AnswerPendingError, NotStorableError
+from holdfast.kickoff._state import fields_by_name, restore_state
 from holdfast.ports import HumanRequest
 
 HIDDEN = "**********"
@@ -41,11 +43,11 @@ def with_secrets(
 
     def value_at(path: str) -> Any:
         request_id = request_id_of(run_id, path)
-        found = given.get(request_id) or given.get(path) or (secrets or from_environment)(path)
+        found: Any = given.get(request_id) or given.get(path) or (secrets or from_environment)(path)
         if found is None:
             message = f"the secret {path} is needed: set {variable_of(path)}, or give it to resume()"
             missing.append(HumanRequest(request_id, "secret", message, run_id, flow_name))
-        return found
+        return found.get_secret_value() if hasattr(found, "get_secret_value") else found
 
     revealed: dict[str, Any] = reveal(dict(state), value_at)
     if missing:
@@ -64,10 +66,10 @@ def missing_secrets(
     return ()
 
 
-def saved_with_secrets(fresh: Any, saved: Mapping[str, Any]) -> dict[str, Any]:
+def restore_saved(fresh: Any, saved: Mapping[str, Any]) -> Any:
     """A state that `@persist` saved, with the secrets of the environment, else those that a fresh one has."""
-    found: dict[str, Any] = reveal(dict(saved), lambda path: from_environment(path) or live_value(fresh, path))
-    return found
+    found = reveal(dict(saved), lambda path: from_environment(path) or live_value(fresh, path))
+    return hide_again(restore_state(fresh, found), withheld_in(dict(saved)))
 
 
 def with_hidden(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,20 +78,39 @@ def with_hidden(state: Mapping[str, Any]) -> dict[str, Any]:
     return hidden
 
 
-def rebuild(state: Any, plain: dict[str, Any]) -> Any:
+def rebuild(state: Any, stored: dict[str, Any]) -> Any:
     """A state like another one from its plain form, with that one's secrets."""
-    if withheld_in(plain):
-        plain = reveal(plain, lambda path: live_value(state, path))
-    return restore_state(state, plain)
+    if withheld_in(stored):
+        stored = reveal(stored, lambda path: live_value(state, path))
+    return restore_state(state, stored)
+
+
+def hide_again(state: Any, paths: Iterable[str]) -> Any:
+    """The state, in which text that was put back at these paths hides itself again, or the next checkpoint would have it.
+
+    The type of a field sees to that by itself; in a dict or a list, nothing says what was there.
+    """
+    for path in paths:
+        before, _, last = path.rpartition(".")
+        around = live_value(state, before) if before else state
+        key: Any = int(last) if isinstance(around, list) else last
+        if isinstance(around, dict | list) and isinstance(text := live_value(around, last), str):
+            around[key] = SecretStr(text)
+    return state
 
 
 def told_inputs(state: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs as they may be told of: a secret of the state is none of anybody's business."""
+    """Inputs as they may be told of: a secret of the state, however deep, is none of anybody's business."""
     if not inputs:
         return {}
-    stored = fields_of(state)
-    return {name: HIDDEN if _is_hidden(stored.get(name)) else value for name, value in inputs.items()}
+    fields, names = fields_of(state), fields_by_name(state)
+    return {name: _told(value, fields.get(names.get(name, name))) for name, value in inputs.items()}
 
 
-def _is_hidden(value: Any) -> bool:
-    return isinstance(value, Withheld) or hasattr(value, "get_secret_value")
+def _told(value: Any, field: Any) -> Any:
+    """An input, or, if there is a secret in the field it has set, that field without it."""
+    try:
+        stored = plain({"": field})[""]
+    except NotStorableError:  # then nothing of it is written down
+        return value
+    return reveal(stored, lambda path: HIDDEN) if withheld_in(stored) else value

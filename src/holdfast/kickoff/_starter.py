@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.checkpoints import CheckpointConfig, Restored, Where
-from holdfast.errors import SyncInAsyncError, UsageError
+from holdfast.errors import FlowInputError, SyncInAsyncError, UsageError
 from holdfast.kickoff._launch import alaunch, alaunch_stream, launch, launch_stream
 from holdfast.kickoff._opening import Plan
 from holdfast.kickoff._recorded import answer_to, find_recorded, questions_of
 from holdfast.kickoff._secrets import missing_secrets
-from holdfast.ports import DefaultRuntime, HumanRequest
+from holdfast.ports import DefaultRuntime, HumanProvider, HumanRequest
 
 if TYPE_CHECKING:
     from holdfast.kickoff._front import Front
@@ -54,8 +55,10 @@ class Starter:
         return await begin(front, self.runtime, self._planned(front, inputs, from_checkpoint))
 
     def _planned(self, front: Front, inputs: Mapping[str, Any] | None, from_checkpoint: Where | None) -> Plan:
+        if from_checkpoint is not None:
+            check_where(from_checkpoint)
         plan, self._next = self._next or Plan(), None
-        plan = msgspec.structs.replace(plan, inputs=dict(inputs or {}), checkpoint=from_checkpoint or plan.checkpoint)
+        plan = msgspec.structs.replace(plan, inputs=named_inputs(inputs), checkpoint=from_checkpoint or plan.checkpoint)
         if plan.checkpoint is not None and front.checkpoint is None and plan.config is None:
             kind = front.kind.capitalize()
             raise UsageError(
@@ -71,7 +74,8 @@ class Starter:
         return self._next is not None
 
     def find(self, config: CheckpointConfig, where: Where) -> tuple[Restored, Plan]:
-        """A recorded run as it stood, and the plan that goes on there. Raises StorageError."""
+        """A recorded run as it stood, and the plan that goes on there. Raises StorageError, and UsageError for no place at all."""
+        check_where(where)
         restored, found = find_recorded(self.runtime, config, where)
         return restored, Plan(checkpoint=found)
 
@@ -106,6 +110,34 @@ def checkpoint_config(checkpoint: CheckpointConfig | bool | None) -> CheckpointC
     """What `checkpoint=` means. Raises UsageError for what it cannot mean."""
     if not isinstance(checkpoint, CheckpointConfig | bool | None):
         raise UsageError(
-            f"checkpoint={checkpoint!r} says not how: write checkpoint=True for the project's own store, or a CheckpointConfig"
+            f"checkpoint={checkpoint!r} says not how: write checkpoint=True for the project's own store, or name one, "
+            f"checkpoint=CheckpointConfig(SqliteProvider('runs.db'))"
         )
     return CheckpointConfig() if checkpoint is True else checkpoint or None
+
+
+def human_provider(human: HumanProvider | None) -> HumanProvider | None:
+    """What `human=` means. Raises UsageError for what cannot ask anybody."""
+    if human is not None and not hasattr(human, "request"):
+        raise UsageError(f"human={human!r} cannot ask anybody: give an object with a method request(request)")
+    return human
+
+
+def check_where(where: Where) -> None:
+    """Raises UsageError for what names no checkpoint, so that it is neither a riddle nor taken for a fresh start."""
+    given: object = where
+    if not isinstance(given, str | os.PathLike) or not str(given):
+        raise UsageError(
+            f"from_checkpoint wants the id of a run or a checkpoint, or a file, not {given!r}; where they are kept is "
+            f"the object's checkpoint="
+        )
+
+
+def named_inputs(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a kickoff is given. Raises FlowInputError for what has no names."""
+    given: object = inputs
+    if not isinstance(given, Mapping | None):
+        raise FlowInputError(
+            f"inputs are names with values, kickoff({{'topic': 'whales'}}), not a {type(given).__name__}"
+        )
+    return dict(inputs or {})

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import difflib
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+import msgspec
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from holdfast.errors import FlowInputError
 from holdfast.ids import new_id
@@ -26,8 +28,18 @@ def fresh_state(kind: Any) -> Any:
     """A new state of a kind: a class, or an example that is copied. It has an `id` of its own."""
     if kind is None or kind is dict or kind is Any or get_origin(kind) is dict:
         return {"id": new_id()}
-    state = kind() if isinstance(kind, type) else _copy(kind)
+    state = _made(kind) if isinstance(kind, type) else _copy(kind)
     return with_id(state)
+
+
+def _made(kind: type) -> Any:
+    try:
+        return kind()
+    except (ValidationError, TypeError) as error:
+        raise FlowInputError(
+            f"a flow begins with a fresh state, and {kind.__name__}() cannot be made: give every field a default, or the "
+            f"flow an example, initial_state={kind.__name__}(…). {error}"
+        ) from error
 
 
 def _copy(state: Any) -> Any:
@@ -35,18 +47,30 @@ def _copy(state: Any) -> Any:
 
 
 def with_id(state: Any) -> Any:
-    """The state, given an id if it has none. A model without an `id` field gets a subclass that has one."""
+    """The state, given an id if it has none. A model without an `id` field gets a subclass that has one.
+
+    Raises FlowInputError for what cannot be the state of a flow.
+    """
     if isinstance(state, dict):
         if not state.get("id"):
             state["id"] = new_id()
         return state
     if isinstance(state, BaseModel) and "id" not in type(state).model_fields:
         return _with_id_field(type(state)).model_validate(dict(state), by_alias=True, by_name=True)
+    if not _can_be_state(state):
+        name = type(state).__name__
+        raise FlowInputError(
+            f"the state of a flow is a pydantic model, a dataclass or a dict, and {name} is none of them"
+        )
     if not getattr(state, "id", None):
         if dataclasses.is_dataclass(state) and "id" not in {f.name for f in dataclasses.fields(state)}:
             raise FlowInputError(f"{type(state).__name__} needs a field `id: str = ''` to be the state of a flow")
         state.id = new_id()
     return state
+
+
+def _can_be_state(value: object) -> bool:
+    return isinstance(value, BaseModel | msgspec.Struct) or dataclasses.is_dataclass(value)
 
 
 @functools.cache
@@ -86,18 +110,55 @@ def update_state(state: Any, inputs: Mapping[str, Any]) -> Any:
         return state
     if isinstance(state, dict):
         return {**state, **inputs}
+    _refuse_unknown(state, inputs)
     if isinstance(state, BaseModel):
+        names = fields_by_name(state)
+        replaced = {names.get(name) for name in inputs}  # a field and its alias at once would be ambiguous
+        kept = {name: value for name, value in dict(state).items() if name not in replaced}
         try:
-            return type(state).model_validate({**dict(state), **inputs}, by_alias=True, by_name=True)
+            return type(state).model_validate({**kept, **inputs}, by_alias=True, by_name=True)
         except ValidationError as error:
             raise FlowInputError(f"these inputs do not fit {type(state).__name__}: {error}") from error
-    unknown = [name for name in inputs if not hasattr(state, name)]
-    if unknown:
-        raise FlowInputError(f"{type(state).__name__} has no field {unknown[0]!r}")
     changed = copy.copy(state)  # not dataclasses.replace: that would reset fields that are not arguments
     for name, value in inputs.items():
         setattr(changed, name, value)
     return changed
+
+
+def _refuse_unknown(state: Any, inputs: Mapping[str, Any]) -> None:
+    """A model would pass over what it does not know, and whoever mistyped a name would never hear of it."""
+    if isinstance(state, BaseModel):
+        if type(state).model_config.get("extra") == "allow" or _takes_more(type(state)):
+            return
+        known = list(fields_by_name(state))
+    else:
+        known = [name for name in dir(state) if not name.startswith("_")]
+    for name in inputs:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise FlowInputError(f"{type(state).__name__} has no field {name!r}{hint}")
+
+
+def _takes_more(kind: type[BaseModel]) -> bool:
+    """Whether a model has a validator that sees its input first, and may know names that are no fields."""
+    return any(one.info.mode != "after" for one in kind.__pydantic_decorators__.model_validators.values())
+
+
+def fields_by_name(state: Any) -> dict[str, str]:
+    """The fields of a model, by every name that an input may have for them; of other states, nothing."""
+    if not isinstance(state, BaseModel):
+        return {}
+    return {name: field for field in type(state).model_fields for name in _names_of(type(state), field)}
+
+
+def _names_of(kind: type[BaseModel], field: str) -> Iterator[str]:
+    yield field
+    alias = kind.model_fields[field].validation_alias
+    for choice in alias.choices if isinstance(alias, AliasChoices) else (alias,):
+        first = choice.path[0] if isinstance(choice, AliasPath) else choice
+        if isinstance(first, str):
+            yield first
 
 
 def state_id(state: Any) -> str:

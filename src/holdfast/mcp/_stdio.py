@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
@@ -20,6 +22,8 @@ LINE_BYTES = 32 << 20
 """A longer message is none."""
 JUNK_LINES = 1000
 """So many lines in a row that are no messages mean that it speaks something else."""
+
+_BLANKS = re.compile(rb"\s*")
 
 Decode = Callable[[bytes], Any]
 
@@ -123,6 +127,7 @@ class Incoming:
                 return message
 
     async def _line(self) -> bytes:
+        self._skip_blanks()
         while (end := self._rest.find(b"\n", self._searched)) < 0:
             self._searched = len(self._rest)
             if self._searched > LINE_BYTES:
@@ -131,16 +136,24 @@ class Incoming:
             if not part:
                 raise StopAsyncIteration
             self._rest += part
+            if not self._searched:
+                self._skip_blanks()
             await asyncio.sleep(0)  # a flood must not keep the loop to itself
         line = bytes(self._rest[:end])
         del self._rest[: end + 1]
         self._searched = 0
         return line
 
+    def _skip_blanks(self) -> None:
+        """All at once: a flood of empty lines, each looked at, would take the loop from others."""
+        blanks = _BLANKS.match(self._rest)
+        count = blanks.end() if blanks else 0
+        del blanks  # it holds on to the bytes
+        del self._rest[:count]
+
     def _count_junk(self, line: bytes) -> None:
-        if line.strip():
-            log.debug("an MCP server wrote what is no message: %r", line[:200])
-            self._junk += 1
+        log.debug("an MCP server wrote what is no message: %r", line[:200])
+        self._junk += 1
         if self._junk > JUNK_LINES:
             raise _SenselessError(f"it wrote more than {JUNK_LINES} lines that are no messages")
 
@@ -162,8 +175,7 @@ class Outgoing:
 
     async def send(self, item: Any) -> None:
         """Raises ConnectionError if it reads no more."""
-        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        await self._process.write(text.encode() + b"\n")
+        await self._process.write(_encode(item.message) + b"\n")
 
     async def aclose(self) -> None:
         """Nothing to let go of here either."""
@@ -173,3 +185,13 @@ class Outgoing:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _encode(message: Any) -> bytes:
+    try:
+        text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
+        return text.encode()
+    except ValueError:  # half a character, as models cut them: the rest of the arguments is worth sending
+        return json.dumps(message.model_dump(by_alias=True, exclude_unset=True), ensure_ascii=False).encode(
+            errors="replace"
+        )

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from holdfast.errors import ModelError, ModelRequestError, NotStorableError
+from holdfast.errors import ModelError, ModelRequestError, NotStorableError, UsageError
 from holdfast.models._calls import (
     ModelSettings,
     Reply,
@@ -49,6 +49,8 @@ class ScriptedModel(Model):
     tag: ClassVar[str] = "scripted"
 
     def __init__(self, script: Lines, *, name: str = "scripted:model", **options: Any) -> None:
+        if isinstance(script, str):  # of which every letter would be an answer
+            raise UsageError(f"a script is a list of answers: ScriptedModel([{script!r}])")
         super().__init__(**options)
         self._name = name
         self._script = script

@@ -88,7 +88,7 @@ class JobMove(Struct, frozen=True):
     """None to leave them; an end leaves none"""
     wake_us: int | None = None
     unheard: tuple[str, ...] = ()
-    """the requests that stay for its next runner, unless this ends the job, and do not bring it to the queue"""
+    """the requests that stay for its next runner, unless the job's end settles them, and do not bring it to the queue"""
 
 
 class JobChange(Struct, frozen=True):
@@ -249,7 +249,10 @@ class JobStore(Protocol):
         ...
 
     async def settle(self, request_id: str) -> None:
-        """The runner has acted on it, durably. One that is not there is fine. A job's end settles all that are left."""
+        """The runner has acted on it, durably. One that is not there is fine.
+
+        A job's end settles all that are left, but for answers to one that failed: they are heard when it is retried.
+        """
         ...
 
     # -- workers ---------------------------------------------------------------------------------------------------

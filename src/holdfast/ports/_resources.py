@@ -47,11 +47,11 @@ class ProcessTable(Protocol):
         ...
 
     def identify(self, pid: int) -> ProcessIdentity | None:
-        """Who has this number now; None if nobody has."""
+        """Who has this number now; None if nobody has. Raises OSError or PlatformError if it cannot look, as for want of files."""
         ...
 
     def carriers(self, tag: int) -> list[int]:
-        """The processes that carry a tag, as everything started in a tagged tree does."""
+        """The processes that carry a tag, as everything started in a tagged tree does. It raises the same."""
         ...
 
     def kill_carrier(self, pid: int, tag: int) -> bool:

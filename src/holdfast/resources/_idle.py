@@ -16,7 +16,14 @@ MOST = 8
 USES = 100
 """After so many trees a stub is not used again, so that nothing can pile up in it."""
 LINGER_SECONDS = 0.25
-"""How long one waits. By itself it leaves seconds later, so that nobody sends an order to one that has left."""
+"""How long one waits."""
+MARGIN_SECONDS = 0.5
+"""By itself it leaves so much later, so that nobody sends an order to one that is leaving."""
+
+
+def rest_seconds() -> float:
+    """After how long a stub leaves by itself, as where the loop of its owner stands still."""
+    return LINGER_SECONDS + MARGIN_SECONDS
 
 
 class Line(Struct, eq=False):
@@ -25,7 +32,7 @@ class Line(Struct, eq=False):
     channel: socket.socket
     uses: int = 1
     since: float = 0.0
-    """when it began to wait, by the monotonic clock"""
+    """when it began to wait, as it says itself: by the monotonic clock, which is the same for all processes"""
     is_timed: bool = False
     """whether somebody will look whether it has waited for long enough: one timer for a line, however often it is used"""
     generation: int = field(default_factory=lambda: Forks.generation)
@@ -55,41 +62,43 @@ class IdleStubs:
         self._is_closed = False
 
     def take(self) -> Line | None:
-        """One that waits, if there is one; the one that waits for the shortest time."""
+        """One that waits, if there is one; the one that was given back last."""
         with self._lock:
-            line = self._lines.pop() if self._lines else None
-        if line is not None and time.monotonic() - line.since > LINGER_SECONDS:  # its loop was busy, or has ended
-            line.hang_up()
-            return None
-        return line
+            self._drop_stale()
+            return self._lines.pop() if self._lines else None
 
-    def give(self, line: Line) -> None:
+    def give(self, line: Line, since: float) -> None:
         """Let a stub wait, or hang up if there are enough. On a running loop."""
         with self._lock:
+            self._drop_stale()
             if self._is_closed or len(self._lines) >= MOST or line.uses >= USES:
                 line.hang_up()
                 return
-            line.since = time.monotonic()
+            line.since = since
             line.uses += 1
             self._lines.append(line)
             is_timed, line.is_timed = line.is_timed, True
         if not is_timed:
-            self._drop_later(line, LINGER_SECONDS)
+            self._drop_later(line)
 
-    def _drop_later(self, line: Line, seconds: float) -> None:
+    def _drop_later(self, line: Line) -> None:
+        seconds = line.since + LINGER_SECONDS - time.monotonic()
         asyncio.get_running_loop().call_later(seconds, self._drop, line)
 
     def _drop(self, line: Line) -> None:
         """Hang up on one that has waited for long enough, or look again when it will have."""
         with self._lock:
-            left = LINGER_SECONDS - (time.monotonic() - line.since)
-            is_waiting = line in self._lines
-            line.is_timed = is_waiting and left > 0
-            if is_waiting and not line.is_timed:
-                self._lines.remove(line)
-                line.hang_up()
+            self._drop_stale()
+            line.is_timed = line in self._lines
         if line.is_timed:
-            self._drop_later(line, left)
+            self._drop_later(line)
+
+    def _drop_stale(self) -> None:
+        """Of all: the loop that would see to one may be busy, or have ended."""
+        latest = time.monotonic() - LINGER_SECONDS
+        for line in [line for line in self._lines if line.since <= latest]:
+            self._lines.remove(line)
+            line.hang_up()
 
     def hang_up(self) -> None:
         """Let all leave that wait."""

@@ -6,13 +6,14 @@ import asyncio
 import marshal
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import warnings
 from contextlib import suppress
-from errno import EMFILE, ENFILE
+from errno import EBADF, ECONNRESET, EMFILE, ENFILE, ENOTCONN, EPIPE
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -24,8 +25,8 @@ from holdfast.errors import ManagerClosedError, SpawnError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessTable
 from holdfast.resources._bubblewrap import enclose
-from holdfast.resources._idle import IdleStubs, Line
-from holdfast.resources._kept import Command, KeptProcess, Stdio
+from holdfast.resources._idle import IdleStubs, Line, rest_seconds
+from holdfast.resources._kept import WAKE_SECONDS, Command, KeptProcess, Stdio
 from holdfast.resources._loops import surely
 from holdfast.resources._means import Means, find_means
 from holdfast.resources._sandbox import Sandbox
@@ -34,6 +35,8 @@ from holdfast.resources._table import SystemProcessTable
 log = get_logger("resources")
 
 CLOSE_SECONDS = 5.0
+GONE = (EPIPE, ECONNRESET, ENOTCONN, EBADF)
+"""What sending says when the zygote is gone, or was closed. Anything else is a lack on our side."""
 
 
 def new_tag() -> int:
@@ -64,7 +67,7 @@ class Keeper:
 
     async def spawn(self, command: Command, *, tag: int = 0) -> KeptProcess:
         """Start a command. Its pipes belong to the running loop. Raises SpawnError if it cannot run, SandboxError if it cannot be
-        confined as it says; then nothing is left.
+        confined as it says; then nothing is left. Text is turned into bytes as `subprocess` does, by os.fsencode().
 
         `tag` is what its processes carry, made before if it was written down before.
         """
@@ -74,6 +77,8 @@ class Keeper:
             return await self._spawn(command, tag or new_tag())
         except OSError as error:
             raise _lacking(command, error) from error
+        except UnicodeEncodeError as error:
+            raise _unsayable(error) from error
 
     async def _spawn(self, command: Command, tag: int) -> KeptProcess:
         self._running()  # refused before there is anything to clean up
@@ -87,7 +92,7 @@ class Keeper:
             process = KeptProcess(command, tag, line.channel, self._live, self.table, give_back)
             pipes.close_theirs()
             try:
-                await process.open(pipes.ours)
+                await process.open(pipes.ours, self._wake)
             except BaseException:
                 await surely(process.end(grace=0))
                 raise
@@ -132,6 +137,10 @@ class Keeper:
             if self._zygote is None:
                 self._zygote = _Zygote(self._means)
             return self._zygote
+
+    def _wake(self) -> None:
+        if (zygote := self._zygote) is not None:
+            zygote.wake()
 
     def _drop(self, zygote: _Zygote) -> None:
         with self._lock:
@@ -188,21 +197,29 @@ class _Zygote:
         self.pid = self._process.pid
 
     async def order(self, handles: list[int]) -> bool:
-        """Send the ends of a new tree. False if the zygote is gone."""
+        """Send the ends of a new tree. False if the zygote is gone. Raises OSError if too much is on its way to it."""
         while True:
             try:
                 socket.send_fds(self._control, [b"spawn"], handles)
                 return True
             except BlockingIOError:
-                await _writable(self._control)
-            except OSError:
+                await _writable(self._control, WAKE_SECONDS)
+                self.wake()
+            except OSError as error:
+                if error.errno not in GONE:  # its trees live
+                    raise
                 return False
+
+    def wake(self) -> None:
+        """Let it go on if somebody stopped it. It does the same for its stubs."""
+        self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         """Let it end: it does once its last tree is gone, which it sees to when we hang up."""
         with suppress(OSError):  # it may be gone
             self._control.shutdown(socket.SHUT_RDWR)  # a forked child of ours may have it open
         self._control.close()
+        self.wake()
         try:
             self._process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -247,6 +264,13 @@ def _lacking(command: Command, error: OSError) -> SpawnError:
     return SpawnError(f"cannot start {command.argv[0]}: {error}; {advice}")
 
 
+def _unsayable(error: UnicodeEncodeError) -> UsageError:
+    return UsageError(
+        f"a command, its environment and its folder cannot hold {error.object[error.start]!a}, which is half a character and has "
+        "no bytes; leave it out, or make text from bytes with os.fsdecode()"
+    )
+
+
 def _pipe(readers: list[int], writers: list[int]) -> None:
     reader, writer = os.pipe()
     readers.append(reader)
@@ -283,6 +307,7 @@ def _encode(
             "env": env,
             "cwd": os.fsencode(os.path.abspath(command.cwd or ".")),  # the zygote is elsewhere
             "tag": tag,
+            "rest": rest_seconds(),
             "privileges": command.may_gain_privileges,
             "options": options,
             "most": most,
@@ -290,13 +315,13 @@ def _encode(
     )
 
 
-async def _writable(sock: socket.socket) -> None:
-    """Wait until a socket takes more. Many may wait for one, and it may be closed meanwhile: each waits on a file of its own."""
+async def _writable(sock: socket.socket, seconds: float) -> None:
+    """Wait until a socket takes more, or for so long. Each who waits has a file of its own: the socket may be closed meanwhile."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
-    with sock.dup() as own:
+    with sock.dup() as own, suppress(TimeoutError):
         loop.add_writer(own, ready.set)
         try:
-            await ready.wait()
+            await asyncio.wait_for(ready.wait(), seconds)
         finally:
             loop.remove_writer(own)

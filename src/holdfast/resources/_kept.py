@@ -13,7 +13,8 @@ from typing import Any, Literal, Self
 
 from msgspec import Struct
 
-from holdfast.errors import SpawnError, StuckError, UsageError
+from holdfast.context import Forks
+from holdfast.errors import PlatformError, SpawnError, StuckError, UsageError
 from holdfast.logs import get_logger
 from holdfast.ports import ProcessIdentity, ProcessTable, ProcessUse
 from holdfast.resources._cgroup import find_groups, kill, remove
@@ -27,6 +28,15 @@ log = get_logger("resources")
 GRACE = 2.0
 PATIENCE = 5.0
 """How long the keeper gets to answer that everything is gone, after the grace."""
+WAKE_SECONDS = 1.0
+"""After how long without an answer the keeper is woken, in case that somebody has stopped it."""
+
+LACKS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+ADVICE = {
+    errno.E2BIG: "give it less on its command line and in its environment",
+    errno.EINVAL: "see that no word holds a null character, and no variable's name an equals sign",
+    **dict.fromkeys(LACKS, "see to the limits of processes, memory and open files here"),
+}
 
 Feed = Callable[[bytes], None]
 CloseHook = Callable[[], Awaitable[object]]
@@ -84,9 +94,9 @@ class KeptProcess:
         channel: socket.socket,
         live: set[socket.socket],
         table: ProcessTable,
-        give_back: Callable[[], None] | None = None,
+        give_back: Callable[[float], None] | None = None,
     ) -> None:
-        """`give_back` takes the channel when the tree is gone, which is closed without it."""
+        """`give_back` takes the channel when the tree is gone, and since when it is; the channel is closed without it."""
         self.command = command
         self.tag = tag
         """Carried by every process of the tree."""
@@ -96,9 +106,10 @@ class KeptProcess:
         """A protocol's way to take leave before the end."""
         self._table = table
         self._channel = channel
-        self._give_back = give_back or channel.close
+        self._give_back = give_back or (lambda since: channel.close())
         self._live = live
         live.add(channel)
+        self._generation = Forks.generation
         self._loop = asyncio.get_running_loop()
         self._ring = Ring()
         self._in: InPipe | None = None
@@ -113,7 +124,7 @@ class KeptProcess:
     def __repr__(self) -> str:
         return f"<KeptProcess {self.pid} {' '.join(self.command.argv)[:60]}>"
 
-    async def open(self, stdio: Stdio) -> None:
+    async def open(self, stdio: Stdio, wake: Callable[[], None]) -> None:
         """Take over the pipes and wait until the command runs. Raises SpawnError if it cannot. The keeper calls this."""
         if self.command.stdin == "pipe":
             self._in = await InPipe.open(stdio.take())
@@ -122,7 +133,9 @@ class KeptProcess:
             self._outs.append(OutPipe(stdio.take()))
         if self.command.stderr == "ring":
             self._outs[1].pour(self._ring.feed)
-        await asyncio.shield(self._started)
+        while not (await asyncio.wait({self._started}, timeout=WAKE_SECONDS))[0]:
+            wake()
+        self._started.result()
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
@@ -215,9 +228,10 @@ class KeptProcess:
         """End the whole tree: `goodbye()`, end of input, SIGTERM to all, `grace` seconds, SIGKILL to all, until it is proved gone.
 
         The goodbye gets no longer than the grace. Raises StuckError if something cannot be killed. Twice is fine; the
-        shorter grace counts.
+        shorter grace counts. In a forked child it does nothing: the tree is the parent's.
         """
-        await on_loop(self._loop, self._end(self.command.grace if grace is None else grace))
+        if self._generation == Forks.generation:
+            await on_loop(self._loop, self._end(self.command.grace if grace is None else grace))
 
     async def _end(self, grace: float) -> None:
         if self.goodbye is not None and grace > 0 and not self._exited.done():
@@ -225,16 +239,22 @@ class KeptProcess:
         if not self._gone.done():
             if self._in is not None:
                 self._in.abort()
-            self._tell(f"end {grace}")
-            answers: set[asyncio.Future[Any]] = {self._gone, self._stuck}
-            done, _ = await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-            if not done:  # stopped by its tree, or held by a file that does not open
+            if not await self._ask_for_end(grace):  # held by a file that does not open, or stopped with its zygote
                 await asyncio.shield(self._do_without_keeper("does not answer"))
         if not self._gone.done():
             left = _list(self._stuck.result())
             raise StuckError(f"{self.command.argv[0]} could not be ended: {left} left; end them by hand, as their user")
         for pipe in self._outs:
             pipe.close()
+
+    async def _ask_for_end(self, grace: float) -> bool:
+        """Whether there was an answer. There is none from a keeper that was found missing before."""
+        if self._search is not None and self._search.done():
+            return False
+        self._tell(f"end {grace}")
+        answers: set[asyncio.Future[Any]] = {self._gone, self._stuck}
+        done, _ = await asyncio.wait(answers, timeout=grace + PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
 
     async def _say_goodbye(self, goodbye: CloseHook, grace: float) -> None:
         try:
@@ -279,10 +299,11 @@ class KeptProcess:
         if word != "gone":
             self._do_without_keeper("was killed")
             return
+        since, *status = rest.split()
         self._stop_hearing()
-        self._give_back()
-        if rest:
-            self._on_exit(rest)
+        self._give_back(float(since))
+        if status:
+            self._on_exit(status[0])
         self._on_gone()
 
     def _stop_hearing(self) -> None:
@@ -290,11 +311,13 @@ class KeptProcess:
         self._live.discard(self._channel)
 
     def _do_without_keeper(self, why: str) -> asyncio.Task[None]:
-        """Look for what it kept. It leaves, if it can, since we hang up."""
+        """Look for what it kept; again, if something was left the last time. It leaves, if it can, since we hang up."""
         if self._search is None:
             log.warning("the keeper of %s %s; killing what it kept", self, why)
             self._stop_hearing()
             self._channel.close()
+        if self._search is None or self._search.done():
+            self._stuck = self._loop.create_future() if self._stuck.done() else self._stuck
             self._search = self._loop.create_task(self._find_the_rest())
         return self._search
 
@@ -346,7 +369,12 @@ class KeptProcess:
     async def _find_the_rest(self) -> None:
         if not self._exited.done() and self.leader is not None:
             self._exited.set_result(-9)
-        left = await asyncio.to_thread(kill_carriers, self._table, self.tag)
+        try:
+            left = await asyncio.to_thread(kill_carriers, self._table, self.tag)
+        except (OSError, RuntimeError, PlatformError) as error:  # no room for files or a thread: nothing is proved
+            log.error("what %s left cannot be looked for: %s", self, error)
+            self._on_stuck("")
+            return
         if left:
             self._on_stuck(" ".join(map(str, left)))
         else:
@@ -384,12 +412,17 @@ async def _result(future: asyncio.Future[int] | asyncio.Future[None]) -> int:
 def _why(command: Command, number: int, stage: str) -> str:
     """What went wrong, and what to do."""
     name = command.argv[0]
+    if number in LACKS:
+        return f"cannot start {name}: {os.strerror(number)}; {ADVICE[number]}"
+    if stage == "tag":
+        return f"cannot start {name}: its processes cannot be marked; raise the hard limit of file locks (ulimit -x unlimited)"
     if stage == "cwd":
         return f"cannot start {name} in {command.cwd}: {os.strerror(number)}; see to that folder"
     if stage == "command" and number == errno.ENOENT:
         return f"cannot start {name}: there is no such command; install it, or give its full path"
     if stage == "command":
-        return f"cannot start {name}: {os.strerror(number)}; see to the file and its permissions"
+        advice = ADVICE.get(number, "see to the file and its permissions")
+        return f"cannot start {name}: {os.strerror(number)}; {advice}"
     detail = os.strerror(number) if number else "its keeper was killed"
     return f"cannot start {name}: {detail} ({stage})"
 

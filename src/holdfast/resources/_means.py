@@ -76,9 +76,12 @@ class LinuxMeans:
 
     def hold(self, data: bytes) -> int:
         handle = os.memfd_create("holdfast-spec")
-        with os.fdopen(handle, "wb", closefd=False) as file:
-            file.write(data)
-        os.lseek(handle, 0, os.SEEK_SET)
+        try:
+            with os.fdopen(handle, "wb", closefd=False) as file:
+                file.write(data)
+        except OSError:  # no memory, or a limit on the size of files
+            os.close(handle)
+            raise
         return handle
 
     def launch(self, control: socket.socket) -> subprocess.Popen[bytes]:
@@ -107,9 +110,13 @@ class PortableMeans:
         name = f"/holdfast-{secrets.token_hex(8)}"  # macOS takes no more than 31 letters
         handle: int = _posixshmem.shm_open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode=0o600)
         _posixshmem.shm_unlink(name)
-        os.ftruncate(handle, len(data))
-        with mmap.mmap(handle, len(data)) as memory:  # macOS cannot write to it as to a file
-            memory[:] = data
+        try:
+            os.ftruncate(handle, len(data))
+            with mmap.mmap(handle, len(data)) as memory:  # macOS cannot write to it as to a file
+                memory[:] = data
+        except OSError:  # no memory, or a limit on the size of files
+            os.close(handle)
+            raise
         return handle
 
     def launch(self, control: socket.socket) -> subprocess.Popen[bytes]:

@@ -165,6 +165,7 @@ class PooledManager(ABC, Generic[S, R]):
 
     async def _acquire(self, spec: S, run_id: str) -> PooledLease[R]:
         while True:
+            self._check_open()  # another thread may have closed it since, or somebody while an unhealthy one was ended
             lease = await self._take_turn(Waiter(spec, run_id))
             try:
                 if await self._is_ready(lease.entry):
@@ -208,7 +209,8 @@ class PooledManager(ABC, Generic[S, R]):
     def begin(self, spec: Spec) -> Entry[R]:
         """Start making a resource. Whoever waits for it may leave; the task is the pool's own."""
         since = self._clock.time_ns() // 1000
-        row = LedgerRow(new_id(), self.kind, spec.name, self._owner, since)
+        name = spec.name.encode(errors="replace").decode()  # a program's name may be bytes that are no text
+        row = LedgerRow(new_id(), self.kind, name, self._owner, since)
         entry: Entry[R] = Entry(spec.key(), row)
         entry.making = self._own(self._make(spec, entry))
         entry.making.add_done_callback(_look)
@@ -237,8 +239,14 @@ class PooledManager(ABC, Generic[S, R]):
         try:
             await self.ledger.put(entry.row)
         except BaseException:  # what is not written down must not be
-            await surely(self.end(resource))
+            await surely(self._end_unwritten(entry, resource))
             raise
+
+    async def _end_unwritten(self, entry: Entry[R], resource: R) -> None:
+        try:
+            await self.end(resource)
+        except Exception as error:  # whatever it is, the intent stays in the ledger
+            raise StuckError(f"{self.kind} {entry.row.name} could not be ended: {error}") from error
 
     async def _watch(self, entry: Entry[R], resource: R) -> None:
         """End what died by itself: its row must go, and whatever it left."""
@@ -297,6 +305,7 @@ class PooledManager(ABC, Generic[S, R]):
     def end_soon(self, entry: Entry[R]) -> None:
         """End it without waiting. What goes wrong is in the log, the inventory and the ledger."""
         if entry.state not in ("ending", "gone"):
+            entry.state = "ending"  # now: before the task begins, somebody may ask for one like it
             entry.ending = self._own(self._end(entry))
             entry.ending.add_done_callback(_look)
 
@@ -306,7 +315,6 @@ class PooledManager(ABC, Generic[S, R]):
             await asyncio.shield(entry.ending)
 
     async def _end(self, entry: Entry[R]) -> None:
-        entry.state = "ending"
         for task in (entry.resting, entry.watching):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
@@ -332,7 +340,7 @@ class PooledManager(ABC, Generic[S, R]):
         """Take its row out. If the ledger is out of reach now, the next sweep does it."""
         try:
             await self.ledger.remove(entry.row.id)
-        except StorageError as error:
+        except Exception as error:  # it is gone, whatever a ledger raises
             log.warning("%s %s is gone but still in the ledger: %s", self.kind, entry.row.name, error)
 
     def _forget(self, entry: Entry[R]) -> None:

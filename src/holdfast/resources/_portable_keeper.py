@@ -225,7 +225,7 @@ class PortableKeeper:
         except (OSError, ValueError) as error:
             stage = "cwd" if getattr(error, "filename", None) == spec["cwd"] else "command"
             channel.send(f"failed {getattr(error, 'errno', 22)} {stage}".encode())
-            channel.send(b"gone")
+            channel.send(b"gone 0")
             channel.close()
         close(handles[1:])
 
@@ -252,7 +252,7 @@ class PortableKeeper:
                 tree.look(rows)
                 tree.act()
         for tree in [tree for tree in self.trees if tree.is_gone]:
-            tree.tell("gone")
+            tree.tell("gone", self.looked)
             tree.channel.close()
             self.trees.remove(tree)
 

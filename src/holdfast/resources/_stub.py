@@ -4,9 +4,9 @@ It is the subreaper of its tree, so a process of the tree that loses its parent 
 (double fork, setsid). `waitpid` saying ECHILD to the stub is therefore the kernel's word that nothing of the tree is left.
 
 Told on the channel: `started` with pid, start time and pidfd inode of leader and stub; `failed ERRNO STAGE`; `alone WHY`, if the
-tree has no control group; `exit STATUS`; `stuck PIDS`; `crowded COUNT`; `gone`, with the STATUS if that was not told before. Heard:
-`end SECONDS`, after which the tree has that long between SIGTERM and SIGKILL. When the channel or the owner is gone the tree is
-killed at once.
+tree has no control group; `exit STATUS`; `stuck PIDS`; `crowded COUNT`; `gone SINCE`, by the monotonic clock, with the STATUS if
+that was not told before. Heard: `end SECONDS`, after which the tree has that long between SIGTERM and SIGKILL. When the channel or
+the owner is gone the tree is killed at once.
 """
 
 import _ctypes
@@ -23,16 +23,16 @@ import time
 from holdfast.resources import _cgroup
 from holdfast.resources._below import children, count_tasks, identity, read_file, rings, rings_first, signal_trees
 
-PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 MADV_DONTNEED = 4
 RLIMIT_LOCKS = 10  # not enforced by Linux since 2.4; survives fork, exec, setsid and `env -i`, so it can carry a tag
 IGNORED = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGUSR1, _signal.SIGUSR2)
 FDS = 5  # with an order: channel, spec, stdin, stdout, stderr
-REST_SECONDS = 2.0
-"""How long a stub waits for another order. Its owner sends none long before that is over: what is sent is read."""
 ROUND_SECONDS = 0.02
 COUNT_SECONDS = 0.2
 STUCK_SECONDS = 2.0
+LONGEST_SECONDS = 3600.0
+"""What poll() is given at once: it takes no more than some weeks, and a grace may be endless."""
 
 
 class _UnsignedLong(_ctypes._SimpleCData):  # type: ignore[type-arg]
@@ -183,19 +183,22 @@ def find_programs(name: bytes, env: dict[bytes, bytes]) -> list[bytes]:
 class Stub:
     """Keeps one tree at a time."""
 
-    def __init__(self, channel: _socket.socket, owner: int, places: list[str]) -> None:
+    def __init__(self, channel: _socket.socket, owner: int, places: list[str], zygote: int) -> None:
         os.setsid()
         self.channel = channel
         self.owner = owner
+        self.zygote = zygote
         self.places = places
         self.bell = Bell()  # no end of a child is missed: `serve` looks first
         self.me = identity(os.getpid())
+        self.locks = resource.getrlimit(RLIMIT_LOCKS)
         self.poll = select.poll()
         for handle in (self.bell.fd, owner, channel.fileno()):
             self.poll.register(handle, select.POLLIN)
 
     def take_order(self, spec: dict, stdio: list[int]) -> None:  # type: ignore[type-arg]
         """Start a tree."""
+        prctl(PR_SET_PDEATHSIG, 0)
         name_process(b"holdfast-stub")
         self.leader = 0
         self.deadline = 0.0
@@ -206,6 +209,8 @@ class Stub:
         """How the leader ended, until that is told."""
         self.most: int = spec["most"]
         """How many tasks the tree may have, where the kernel does not see to it; 0 for any number."""
+        self.rest: float = spec["rest"]
+        """How long to wait for another order when the tree is gone. The owner sends none shortly before that is over."""
         self.tag: int = spec["tag"]
         self.groups = [f"{place}/{_cgroup.group_name(self.tag)}" for place in self.places]
         """Where the tree's control group is, if it has one."""
@@ -222,9 +227,11 @@ class Stub:
         """What stands between us and the tree, takes SIGTERM for SIGKILL to all inside, and leaves when they do."""
 
     def await_order(self) -> list[int]:
-        """The files that come with another order; none if nothing is ordered for so long, or the owner hangs up or is gone."""
+        """The files that come with another order; none if nothing is ordered for so long, or the owner or the zygote is gone."""
         name_process(b"holdfast-spare")
-        while rings_first(self.channel.fileno(), self.owner, REST_SECONDS) == self.channel.fileno():
+        if not self.has_zygote():
+            return []
+        while rings_first(self.channel.fileno(), self.owner, self.rest) == self.channel.fileno():
             try:
                 message, handles = receive(self.channel, FDS)
             except OSError:
@@ -237,9 +244,9 @@ class Stub:
         return []
 
     def start(self, spec: dict, stdio: list[int], stage: list[str]) -> int:  # type: ignore[type-arg]
-        """The leader is born with the tag and in the group of its tree: both are ours for a moment."""
-        soft, hard = resource.getrlimit(RLIMIT_LOCKS)
-        resource.setrlimit(RLIMIT_LOCKS, (self.tag, hard))
+        """The leader is born with the tag and in the group of its tree. The group is ours for a moment; the tag as long as the tree
+        is there, so that whoever has to do without us ends us with the tree."""
+        resource.setrlimit(RLIMIT_LOCKS, (self.tag, self.locks[1]))
         place = ""
         try:
             place = _cgroup.enter(self.places, self.tag)
@@ -248,7 +255,6 @@ class Stub:
         try:
             return start_leader(spec, stdio, stage, self.leash)
         finally:
-            resource.setrlimit(RLIMIT_LOCKS, (soft, hard))
             if place:
                 _cgroup.leave(place)
 
@@ -262,10 +268,16 @@ class Stub:
         for group in self.groups:
             _cgroup.remove(group)
         self.leash.cut()
-        if self.status is None:
-            self.tell("gone")
-        else:  # most leaders leave nobody behind: one word wakes the owner once
-            self.tell("gone", self.status)
+        resource.setrlimit(RLIMIT_LOCKS, self.locks)
+        status = (
+            [] if self.status is None else [self.status]
+        )  # most leaders leave nobody behind: one word wakes the owner once
+        prctl(PR_SET_PDEATHSIG, _signal.SIGKILL)  # there is nothing to keep now
+        self.tell("gone", time.monotonic() if self.has_zygote() else 0, *status)
+
+    def has_zygote(self) -> bool:
+        """Whether there is somebody to let us go on if we are stopped. Without, we wait for no more orders."""
+        return os.getppid() == self.zygote
 
     def overdue(self) -> bool:
         return bool(self.deadline) and time.monotonic() >= self.deadline
@@ -278,7 +290,7 @@ class Stub:
 
     def patience(self) -> float | None:
         if self.deadline:
-            return max(0.0, self.deadline - time.monotonic()) * 1000
+            return min(max(0.0, self.deadline - time.monotonic()), LONGEST_SECONDS) * 1000
         return COUNT_SECONDS * 1000 if self.most else None
 
     def listen(self, patience: float | None) -> None:

@@ -57,8 +57,8 @@ async def _sweep_row(
         problem = await end_orphan(row)
         if not problem:
             await ledger.remove(row.id)
-    except (OSError, StorageError) as error:
-        problem = str(error)
+    except Exception as error:  # a user's kind may raise anything; the other rows have their turn all the same
+        problem = str(error) or type(error).__name__
     if problem:
         log.warning("%s %s of a dead owner could not be ended: %s", row.kind, row.name, problem)
         report.left.append((row, problem))
@@ -68,6 +68,13 @@ async def _sweep_row(
 
 def why_not(owner: ProcessIdentity, table: ProcessTable) -> str:
     """Why an owner cannot be taken for dead; empty if it is proved to be."""
+    try:
+        return _why_not(owner, table)
+    except OSError as error:  # too many open files
+        return f"whether its owner is alive cannot be told: {error}"
+
+
+def _why_not(owner: ProcessIdentity, table: ProcessTable) -> str:
     here, there = table.place(), owner.place
     if there.machine != here.machine:
         return f"its owner is on another machine, {there.machine}"

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 from contextlib import suppress
+from errno import EMFILE, ENFILE, ENOMEM
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +20,8 @@ from holdfast.resources._portable_table import PortableProcessTable
 PROC = Path("/proc")
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _LOCKS = b"Max file locks"
+LACKS = (EMFILE, ENFILE, ENOMEM)
+"""Errors that say nothing of a process: it could not be looked at."""
 _PIDFS = (6, 9)
 """Since this kernel the inode of a pidfd is its process's own."""
 
@@ -46,7 +49,7 @@ class SystemProcessTable:
 
 
 class LinuxProcessTable:
-    """By /proc and pidfds: no stranger is ever hit."""
+    """By /proc and pidfds: no stranger is ever hit. Raises OSError for want of files or memory: then nobody is taken for dead."""
 
     def place(self) -> Place:
         return _place()
@@ -61,7 +64,8 @@ class LinuxProcessTable:
             inode = os.fstat(handle).st_ino if has_pidfs() else 0
             # Alive after the look: the number was its own all the while.
             return ProcessIdentity(_place(), pid, started, inode) if _is_alive(handle) else None
-        except OSError:
+        except OSError as error:
+            _check_lack(error)
             return None
         finally:
             os.close(handle)
@@ -126,8 +130,15 @@ def _machine() -> str:
 def _open(pid: int) -> int | None:
     try:
         return os.pidfd_open(pid)
-    except OSError:
+    except OSError as error:
+        _check_lack(error)
         return None
+
+
+def _check_lack(error: OSError) -> None:
+    """Raise an error that does not mean that a process is gone."""
+    if error.errno in LACKS:
+        raise error
 
 
 def _is_alive(handle: int) -> bool:
@@ -149,7 +160,8 @@ def _carries(pid: int, tag: int) -> bool:
     """Whether it lives, and has the tag as its soft limit on file locks, which Linux does not enforce, or is in the tag's group."""
     try:
         return (_locks(pid) == b"%d" % tag or holds(pid, tag)) and _stat(pid)[0] not in b"ZX"
-    except OSError:  # it is gone
+    except OSError as error:
+        _check_lack(error)
         return False
 
 

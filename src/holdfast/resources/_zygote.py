@@ -40,10 +40,12 @@ class Zygote:
     """Forks stubs, and kills what a stub that was killed left behind. Leaves when the owner is gone and all stubs are."""
 
     def __init__(self, control: _socket.socket, owner: int) -> None:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, [])  # the owner may block SIGCHLD
         for number in IGNORED:
             _signal.signal(number, _signal.SIG_IGN)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         name_process(b"holdfast-keeper")
+        self.pid = os.getpid()
         self.control = control
         self.owner = owner
         self.bell = Bell()
@@ -60,7 +62,7 @@ class Zygote:
         serving = True
         while serving or not self.nothing_left():
             rung = [handle for handle, _ in poll.poll(None if serving else PATIENCE_SECONDS * 1000)]
-            if not rung:  # a stub was stopped by its tree, or waits for a program's file to open
+            if not rung:  # a stub waits for a program's file to open, or is stopped again and again
                 signal_trees(_signal.SIGKILL, children(os.getpid()))
             if self.bell.fd in rung:
                 self.bell.quiet()
@@ -104,7 +106,7 @@ class Zygote:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
             self.bell.close()
             self.control.close()
-            stub = Stub(channel, self.owner, self.places)
+            stub = Stub(channel, self.owner, self.places, self.pid)
             while handles:
                 stub.take_order(read_spec(handles[0]), handles[1:])
                 stub.serve()
@@ -116,13 +118,19 @@ class Zygote:
             os._exit(number)
 
     def nothing_left(self) -> bool:
-        """Reap, and kill whoever came to us because its stub was killed. True when there are no children."""
+        """Reap, let stubs go on that somebody stopped, and kill whoever came to us because its stub was killed.
+
+        True when there are no children.
+        """
         try:
             while True:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
                 if not pid:
                     break
-                self.stubs.discard(pid)
+                if os.WIFSTOPPED(status):
+                    os.kill(pid, _signal.SIGCONT)
+                else:
+                    self.stubs.discard(pid)
         except ChildProcessError:
             return True
         strangers = [pid for pid in children(os.getpid()) if pid not in self.stubs]

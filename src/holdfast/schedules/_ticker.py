@@ -18,7 +18,7 @@ from holdfast.schedules._asking import CHECK_SECONDS, Found, ask
 from holdfast.schedules._flows import make_job
 from holdfast.schedules._judging import Turn, failed, fired, hold_back, job_id, paused, take_turn
 from holdfast.schedules._telling import Tell, nobody, tell_stored
-from holdfast.service import Noticing
+from holdfast.service import Noticing, leave_alone
 
 log = get_logger("schedules")
 
@@ -26,8 +26,6 @@ LOOK_SECONDS = 0.5
 """How soon what other processes stored is noticed."""
 LONGEST_SECONDS = 60.0
 """The wall clock may be put forward: it is looked at so often, at least."""
-AWAY_SECONDS = 1.0
-"""How long to leave a store alone that cannot be reached."""
 HOLD_US = int((CHECK_SECONDS + 15) * 1_000_000)
 """How long a check is somebody's. If that process is killed, the check is made again after this."""
 
@@ -81,7 +79,7 @@ class Ticker:
                     await self._noticing.changed(deadline)
                 except StorageError as error:
                     log.warning("schedules cannot be read or written now, trying again: %s", error)
-                    await self._clock.sleep(AWAY_SECONDS)
+                    await leave_alone(self._clock)
 
     async def look(self, group: asyncio.TaskGroup) -> float:
         """See to all that is due; checks go on in the group. Returns when to look again, if nothing is stored before."""

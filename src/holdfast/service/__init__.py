@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.service._answers import field_of as field_of
     from holdfast.service._answers import give_answer as give_answer
     from holdfast.service._answers import sample as sample
+    from holdfast.service._away import leave_alone as leave_alone
     from holdfast.service._detached import ensure_worker as ensure_worker
     from holdfast.service._detached import is_served as is_served
     from holdfast.service._detached import start_detached as start_detached
@@ -53,6 +54,7 @@ _WHERE = {
     "give_answer": "_answers",
     "is_served": "_detached",
     "is_settled": "_service",
+    "leave_alone": "_away",
     "lose_dead": "_lost",
     "read_settings": "_settings",
     "sample": "_answers",
@@ -80,6 +82,7 @@ __all__ = [
     "give_answer",
     "is_served",
     "is_settled",
+    "leave_alone",
     "lose_dead",
     "read_settings",
     "sample",

@@ -34,7 +34,10 @@ class LogFolder:
     def writer(self, job_id: str) -> LogWriter:
         """For the process that has the job."""
         path = self.path(job_id)
-        written = path.stat().st_size if path.exists() else 0  # by workers before
+        try:
+            written = path.stat().st_size  # by workers before
+        except OSError:  # it is new; if it cannot be written either, that is said then, and the job runs all the same
+            written = 0
         return LogWriter(path, self._max_bytes - written)
 
     def follow(self, job_id: str) -> LogFollower:

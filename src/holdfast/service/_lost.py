@@ -28,8 +28,15 @@ async def lose_dead(jobs: JobStore, table: ProcessTable, now_us: int, *, but: st
 def why_lost(worker: WorkerInfo, table: ProcessTable, now_us: int) -> str:
     """Why a worker counts as gone; empty when it does not."""
     process = worker.owner.process
-    if process.place == table.place() and table.identify(process.pid) != process:
+    if _has_ended(process, table):
         return f"its worker is gone: process {process.pid} has ended"
     if worker.held_until_us <= now_us:
         return f"its worker gave no sign of life for {(now_us - worker.held_until_us) / 1e6:.0f} s beyond its hold"
     return ""
+
+
+def _has_ended(process: ProcessIdentity, table: ProcessTable) -> bool:
+    try:
+        return process.place == table.place() and table.identify(process.pid) != process
+    except (OSError, PlatformError):  # too many open files: nothing is known of it
+        return False

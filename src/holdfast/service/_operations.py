@@ -35,7 +35,7 @@ QUEUE_AND_ASK = How(S.QUEUED, True)
 OPERATIONS: Mapping[Operation, Mapping[JobStatus, How]] = {
     "approve": {S.AWAITING_APPROVAL: _move(S.QUEUED)},
     "pause": {S.QUEUED: _move(S.PAUSED), S.RUNNING: ASK, S.WAITING: _move(S.PAUSED)},
-    "resume": {S.PAUSED: QUEUE_AND_ASK, S.RUNNING: ASK, S.WAITING: QUEUE_AND_ASK},
+    "resume": {S.QUEUED: ASK, S.RUNNING: ASK, S.WAITING: QUEUE_AND_ASK, S.PAUSED: QUEUE_AND_ASK},
     "cancel": {
         S.AWAITING_APPROVAL: _move(S.CANCELLED),
         S.QUEUED: ASK,

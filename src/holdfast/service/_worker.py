@@ -25,6 +25,7 @@ from holdfast.ports import (
     ProcessTable,
     WorkerInfo,
 )
+from holdfast.service._away import AWAY_SECONDS, leave_alone
 from holdfast.service._control import Control
 from holdfast.service._logs import LogFolder
 from holdfast.service._lost import lose_dead, this_process
@@ -32,8 +33,6 @@ from holdfast.service._noticing import Noticing
 
 HOLD_SECONDS = 30.0
 BEAT_SECONDS = 5.0
-AWAY_SECONDS = 1.0
-"""How long to leave a store alone that cannot be reached, and a run that another process still holds."""
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +171,7 @@ class Worker:
                 if self._options.idle_seconds is not None and self._clock.monotonic() - seen > HOLD_SECONDS:
                     self._problem = error  # nobody waits for this worker: its jobs, or the whole project, may be gone
                     return
-                await self._clock.sleep(AWAY_SECONDS)
+                await leave_alone(self._clock)
 
     async def _round(self, group: asyncio.TaskGroup) -> float:
         """Do what there is to do. Returns when to look again, if nothing happens before."""
@@ -315,7 +314,7 @@ class Worker:
                 (after,) = await self._jobs.advance([move])
             except StorageError as error:
                 logger.warning("the end of job %s cannot be stored now, trying again: %s", job.id, error)
-                await self._clock.sleep(AWAY_SECONDS)
+                await leave_alone(self._clock)
                 continue
             if after is None:
                 logger.warning("job %s was taken from worker %s before it was put down", job.id, self.id)

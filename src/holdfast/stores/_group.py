@@ -131,10 +131,11 @@ class GroupWriter:
     def write_now(self, work: Callable[[Any], T]) -> T:
         """Block until the work is committed. Raises what the work or the storage raised."""
         pending = Pending(work)
-        self._queue.append(pending)
-        with self._turn:
-            if not pending.done:
-                self._commit_queued()
+        if not self._commit_alone(pending, patient=True):
+            self._queue.append(pending)
+            with self._turn:
+                if not pending.done:
+                    self._commit_queued()
         return pending.outcome()
 
     async def write(self, work: Callable[[Any], T], *, alone: bool) -> T:
@@ -158,13 +159,20 @@ class GroupWriter:
         return True
 
     def _commit_at_once(self, pending: Pending[Any]) -> bool:
-        if self._queue or self._smoothed >= INLINE_SECONDS or not self._turn.acquire(blocking=False):
+        if self._smoothed >= INLINE_SECONDS:
             return False
         try:
-            self._commit_timed((pending,), patient=False)
+            return self._commit_alone(pending, patient=False)
         except BusyError:
             self._smoothed = max(self._smoothed, INLINE_SECONDS)
             return False
+
+    def _commit_alone(self, pending: Pending[Any], *, patient: bool) -> bool:
+        """Commit one piece of work that is not queued, unless others are before it. Says whether it did."""
+        if self._queue or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self._commit_timed((pending,), patient=patient)
         finally:
             self._turn.release()
         return True

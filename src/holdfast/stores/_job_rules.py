@@ -79,6 +79,11 @@ def heeding(move: JobMove, asked: Iterable[tuple[str, str]]) -> JobMove | None:
     return move
 
 
+def outlives(kind: str, end: JobStatus) -> bool:
+    """Whether what is asked of a job is still asked of it after its end."""
+    return kind == "answer" and end is JobStatus.FAILED
+
+
 def check_new(jobs: Iterable[Job]) -> None:
     """Raise UsageError for a job that cannot be new."""
     for job in jobs:

@@ -144,7 +144,11 @@ class MemoryJobs(Closing):
         self._changes.append(JobChange(self._last_change, job_id, source, target, at_us, reason, by))
 
     def _follow_end(self, move: JobMove) -> None:
-        self._requests = {key: one for key, one in self._requests.items() if one.job_id != move.job_id}
+        self._requests = {
+            key: one
+            for key, one in self._requests.items()
+            if one.job_id != move.job_id or rules.outlives(one.kind, move.target)
+        }
         if move.target is JobStatus.COMPLETED:
             return
         reason = rules.following(move.job_id, move.target)
@@ -228,6 +232,7 @@ class MemoryJobs(Closing):
                     needs = tuple(need for need in other.needs if need != job_id)
                     self._jobs[other.id] = replace(other, needs=needs)
             self._changes = [change for change in self._changes if change.job_id != job_id]
+            self._requests = {key: one for key, one in self._requests.items() if one.job_id != job_id}
             return True
 
     async def job(self, job_id: str) -> Job | None:

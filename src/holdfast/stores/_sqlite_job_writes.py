@@ -112,7 +112,9 @@ def _move(connection: Connection, telling: Telling, move: JobMove, worker: str =
 
 
 def _follow_end(connection: Connection, telling: Telling, key: int, move: JobMove) -> None:
-    connection.execute(SQL["delete_requests"], (key,))
+    for request_id, _, kind, *_ in connection.execute(SQL["requests_of_job"], (move.job_id,)).fetchall():
+        if not rules.outlives(kind, move.target):
+            connection.execute(SQL["settle"], (request_id,))
     if move.target is JobStatus.COMPLETED:
         connection.execute(SQL["recount_dependents"], (key,))
         return

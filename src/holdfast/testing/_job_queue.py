@@ -273,6 +273,18 @@ class JobQueue(JobStoreCase):
             await moved(store, claimed, S.COMPLETED)
             assert await store.requests(job_id=job.id) == []
 
+    async def test_an_answer_that_nobody_used_stays_for_the_retry_of_a_job_that_failed(self) -> None:
+        async with self.opened() as store:
+            for target in (S.FAILED, S.COMPLETED, S.CANCELLED):
+                job = await running(store)
+                answer = make_request(job, kind="answer")
+                await store.request(answer)
+                await store.request(make_request(job, kind="pause"))
+                ended = await moved(store, job, target)
+                assert await store.requests(job_id=job.id) == ([answer] if target is S.FAILED else [])
+                assert await store.delete(ended.id)
+                assert await store.requests(job_id=job.id) == []
+
     async def test_changes_are_told_in_order_across_jobs_and_numbers_are_never_given_twice(self) -> None:
         async with self.opened() as store:
             assert await store.last_change() == 0

@@ -151,7 +151,8 @@ class Received(Struct, frozen=True):
         return bool(self.body.get("stream"))
 
 
-Reaction = str | Answer | Failure | Raw
+Reaction = str | Thinking | ToolUse | Answer | Failure | Raw
+"""What one request is answered with; a single part stands for an answer of that part."""
 Script = Sequence[Reaction] | Callable[[Received], Reaction | Awaitable[Reaction]]
 
 
@@ -169,7 +170,7 @@ class ScriptReader:
             reaction = self._script[request.number - 1]
         else:
             reaction = Failure(400, f"the script has {len(self._script)} answers; this is request {request.number}")
-        return Answer(reaction) if isinstance(reaction, str) else reaction
+        return Answer(reaction) if isinstance(reaction, str | Thinking | ToolUse) else reaction
 
 
 Step = bytes | Gate | Drop | Cut

@@ -13,6 +13,7 @@ from holdfast.events.families.for_each import (
     ForEachItemFailedEvent,
 )
 from holdfast.flowfiles import ForEach
+from holdfast.jobs._alarm import Alarm, first_due
 from holdfast.jobs._calls import Call
 from holdfast.jobs._scope import Wait
 from holdfast.jobs.executors._children import forget_inside, run_inside
@@ -54,6 +55,7 @@ class _Items:
         self._working: dict[asyncio.Task[Any], int] = {}
         self._waiting: dict[int, Wait] = {}
         self._results: dict[int, Any] = {}
+        self._alarm = Alarm(call.clock)
 
     async def all(self) -> list[Any]:
         try:
@@ -68,6 +70,7 @@ class _Items:
         finally:
             for wait in self._waiting.values():
                 self._show(wait, shown=False)
+            self._alarm.stop()
             await self._stop()
 
     def _start(self) -> None:
@@ -81,15 +84,16 @@ class _Items:
         return await run_inside(self._call, self._executor.flow, given, str(index))
 
     async def _next(self) -> None:
-        knock = self._call.scope.shared.knocked()
-        done, _ = await asyncio.wait({*self._working, knock}, return_when=asyncio.FIRST_COMPLETED)
+        callers = [self._call.scope.shared.knocked(), *self._alarm.rings(first_due(self._waiting.values()))]
+        done, _ = await asyncio.wait({*self._working, *callers}, return_when=asyncio.FIRST_COMPLETED)
         for task in [task for task in self._working if task in done]:
             self._take(task, self._working.pop(task))
         for index in [index for index in self._results if self._is_passed(index)]:
             del self._results[index]
             self._left.append(index)
+        now = self._call.now_us
         for index, wait in list(self._waiting.items()):
-            if self._call.scope.shared.frees(wait):
+            if wait.is_due(now) or self._call.scope.shared.frees(wait):
                 self._show(self._waiting.pop(index), shown=False)
                 self._left.append(index)
 
@@ -135,6 +139,5 @@ class _Items:
 
 def _together(waits: list[Wait]) -> Wait:
     """What several wait for, as one."""
-    times = [wait.until_us for wait in waits if wait.until_us is not None]
     asks = tuple(ask for wait in waits for ask in wait.asks)
-    return Wait(asks, min(times) if times else None, next((wait.held for wait in waits if wait.held), ""))
+    return Wait(asks, first_due(waits), next((wait.held for wait in waits if wait.held), ""))
