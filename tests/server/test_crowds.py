@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,34 @@ async def test_500_clients_of_one_job_get_everything_and_one_that_does_not_read_
         rest = frames_in(await late.reader.read(-1))
         assert words([*told, *rest]) == [*range(WAVES)]
         assert rest[-1][1] == "end"
+
+
+JOBS, LONGEST = 200, 5.0
+"""Far more than a call takes: what counts is that none waits for the jobs. `make bench` measures."""
+
+
+async def test_200_jobs_at_once_each_run_once_and_calls_are_answered_beside_them(tmp_path: Path) -> None:
+    async with asyncio.timeout(55), served(tmp_path, burst=10**6, calls_per_second=1e6) as site:
+        client, took = await site.client("operate"), list[float]()
+
+        async def call(method: str, path: str, **more: Any) -> Any:
+            begun = time.perf_counter()
+            answer = await client.request(method, path, **more)
+            took.append(time.perf_counter() - begun)
+            assert answer.status_code in (200, 201), answer.text
+            return answer.json()
+
+        new = {"flow": "hello", "labels": {"crowd": "yes"}}
+        ids = {
+            one["id"] for one in await asyncio.gather(*(call("POST", "/api/v1/jobs", json=new) for _ in range(JOBS)))
+        }
+        while True:
+            found = await call("GET", "/api/v1/jobs", params={"label": "crowd=yes", "limit": 1000})
+            if all(job["status"] == "completed" for job in found["jobs"]):
+                break
+        assert len(ids) == JOBS == len(found["jobs"])
+        assert {job["claims"] for job in found["jobs"]} == {1}
+        assert sorted(took)[int(len(took) * 0.99)] < LONGEST
 
 
 def frames_in(data: bytes) -> list[tuple[str, str, Any]]:

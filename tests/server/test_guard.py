@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.server.site import Site, served
+from tests.server.site import SMALL, Site, served
 
 from holdfast.server import _protocol
+from holdfast.server._protocol import PatientProtocol
 
 
 async def test_a_name_that_is_not_ours_is_refused(site: Site) -> None:
@@ -81,6 +83,28 @@ async def test_a_head_that_comes_byte_by_byte_is_cut_off(site: Site, monkeypatch
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(first)
         assert await trickle(reader, writer) == b""
+    assert (await (await site.client(None)).get("/healthz")).status_code == 200
+
+
+@pytest.mark.parametrize("requests", [1, 3])
+async def test_who_asks_and_takes_nothing_is_cut_off(
+    site: Site, monkeypatch: pytest.MonkeyPatch, requests: int
+) -> None:
+    """An answer that nobody takes kept its connection for ever: some thousands, without any token, and nobody else got one."""
+    monkeypatch.setattr(_protocol, "STUCK_SECONDS", 0.1)
+    lost, lose = asyncio.Event(), PatientProtocol.connection_lost
+
+    def note(protocol: PatientProtocol, error: Exception | None) -> None:
+        lose(protocol, error)
+        lost.set()
+
+    monkeypatch.setattr(PatientProtocol, "connection_lost", note)
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+        sock.connect(("127.0.0.1", site.port))
+        sock.sendall(b"GET /assets/app.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * requests)
+        async with asyncio.timeout(20):
+            await lost.wait()
     assert (await (await site.client(None)).get("/healthz")).status_code == 200
 
 

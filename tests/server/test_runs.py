@@ -20,6 +20,7 @@ from holdfast.events import LLMStreamChunkEvent
 from holdfast.models import ToolCall
 from holdfast.server import Tokens, create_app
 from holdfast.stores import SqliteStore
+from holdfast.streaming._buffers import CAPACITY
 
 
 class Steps(Flow[dict[str, object]]):
@@ -102,6 +103,32 @@ async def test_a_run_is_followed_in_an_app_of_ones_own(mounted: Mounted) -> None
     assert texts == ["hel", "lo"]
     assert (rest[-1].event, rest[-1].data) == ("end", {"status": "completed"})
     assert await run == "done"
+
+
+async def test_what_came_too_fast_to_be_kept_is_counted_and_the_stream_goes_on(mounted: Mounted) -> None:
+    """It was told as `dropped`, which says that the client is cut off, and has a reason."""
+    goes_on = asyncio.Event()
+
+    async def body(run: object) -> str:
+        await goes_on.wait()
+        for _ in range(CAPACITY + 5):
+            mounted.runtime.event_bus.emit(None, LLMStreamChunkEvent(call_id="c", chunk="x"))
+        return "done"
+
+    run = mounted.runtime.start(body, name="talk")
+    async with (
+        asyncio.timeout(20),
+        mounted.client.stream("GET", f"/holdfast/api/v1/runs/{run.id}/stream") as response,
+        aclosing(frames(response)) as told,
+    ):
+        assert (await anext(told)).event == "snapshot"
+        goes_on.set()
+        rest = [frame async for frame in told]
+    missed = [frame.data for frame in rest if frame.event == "missed"]
+    texts = [frame for frame in rest if frame.data.get("channel") == "text"]
+    assert [set(one) for one in missed] == [{"count"}]
+    assert len(texts) + missed[0]["count"] >= CAPACITY + 5
+    assert (rest[-1].event, rest[-1].data["status"]) == ("end", "completed")
 
 
 class Begun:

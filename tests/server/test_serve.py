@@ -158,6 +158,31 @@ def test_ctrl_c_puts_a_running_job_back_and_the_next_server_ends_it(project: Pat
     second.end(signal.SIGINT)
 
 
+def certificate_in(folder: Path) -> dict[str, Any]:
+    made = ["req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=localhost", "-keyout", "key", "-out", "cert"]
+    subprocess.run(["openssl", *made], cwd=folder, check=True, capture_output=True)
+    return {"certificate": folder / "cert", "key": folder / "key"}
+
+
+def test_with_tls_a_page_keeps_its_token_in_a_cookie_that_goes_nowhere_else(project: Path, start: Any) -> None:
+    certificate_in(project)
+    server = start("--host", "0.0.0.0", "--port", "0", "--tls-cert", "cert", "--tls-key", "key")
+    port = server.url.rpartition(":")[2]
+    with httpx2.Client(base_url=f"https://127.0.0.1:{port}", verify=False) as client:
+        answer = client.post("/api/v1/session", json={"token": server.link.rpartition("=")[2]})
+        assert (answer.status_code, "Secure" in answer.headers["set-cookie"].split("; ")) == (200, True)
+        assert client.get("/api/v1/me").json()["role"] == "admin"
+
+
+def test_a_certificate_that_cannot_be_used_is_said_so_before_anything_else(project: Path) -> None:
+    """The link that lets in was shown, this once, by a server that broke at its first breath."""
+    certificate_in(project)
+    for certificate, key in (("cert", "cert"), ("key", "key"), ("cert", "nowhere")):
+        refused = run(project, "serve", "--port", "0", "--tls-cert", certificate, "--tls-key", key)
+        assert (refused.returncode, refused.stdout) == (3, ""), refused.stderr
+        assert refused.stderr.startswith(f"holdfast: TLS with {certificate} and {key} is not possible: ")
+
+
 def test_others_are_not_let_in_in_the_clear(project: Path) -> None:
     for host in ("192.0.2.7", "::", "example.org", "127.0.0.1.example.org"):
         with pytest.raises(UsageError, match="--public-without-tls"):
@@ -165,7 +190,7 @@ def test_others_are_not_let_in_in_the_clear(project: Path) -> None:
     for host in ("127.0.0.1", "127.8.8.8", "localhost", "::1"):
         Binding(host=host).check()
     Binding(host="0.0.0.0", public_without_tls=True).check()
-    Binding(host="0.0.0.0", certificate=project / "cert.pem", key=project / "key.pem").check()
+    Binding(host="0.0.0.0", **certificate_in(project)).check()
     with pytest.raises(UsageError, match="belong together"):
         Binding(certificate=project / "cert.pem").check()
     refused = run(project, "serve", "--host", "0.0.0.0", "--port", "0")

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.server.site import Site
 
-from holdfast import Agent, Flow, Runtime, start
+from holdfast import Agent, Crew, Flow, Runtime, Task, start
 from holdfast.models import ScriptedModel, ToolCall
 from holdfast.server import trace_runs
 from holdfast.tools import tool
@@ -63,6 +63,27 @@ async def test_model_and_tool_calls_are_inside_the_agent_that_makes_them(runtime
     assert any(path.endswith("llm demo:m") for path in found), found
     assert any(path.endswith("tool add") for path in found), found
     assert all(path.startswith("run outer") for path in found), found
+
+
+async def test_every_span_is_named_after_what_it_is_of(runtime: Runtime) -> None:
+    """A method was called after its flow, and an agent after its task."""
+    provider, exporter = recording()
+    tracing = trace_runs(runtime.event_bus, provider.get_tracer("test"))
+    agent = Agent(role="writer", goal="write", backstory="", llm=ScriptedModel(["it is done"], name="demo:m"))
+    task = Task(name="page one", description="write", expected_output="a page", agent=agent)
+
+    class Book(Flow[dict[str, object]]):
+        @start()
+        async def first_page(self) -> None:
+            await Crew(name="authors", agents=[agent], tasks=[task]).akickoff()
+
+    await Book(runtime=runtime).akickoff()
+    tracing.close()
+    longest = max(paths(exporter.get_finished_spans()), key=len)
+    assert longest == (
+        "run Book > flow Book > method first_page > run authors > crew authors > task page one > run writer > "
+        "agent writer > llm demo:m"
+    )
 
 
 class Fails(Flow[dict[str, object]]):

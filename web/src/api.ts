@@ -11,6 +11,9 @@ export class Refused extends Error {
   }
 }
 
+// What a server says that is away, or on its way: it cannot be reached, or cannot work yet.
+export const AWAY = [0, 503];
+
 type Ask = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 let signedOut: () => void = () => {};

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { get } from "./api";
+import { AWAY, get, Refused } from "./api";
 
 export interface Loaded<T> {
   data: T | undefined;
@@ -8,7 +8,9 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-// What a GET answers. What is shown stays while it is asked again; null asks for nothing.
+const AGAIN_MS = 2000;
+
+// What a GET answers. What is shown stays while it is asked again; null asks for nothing. A server that is away is asked again.
 export function useGet<T>(path: string | null): Loaded<T> {
   const [times, setTimes] = useState(0);
   const [found, setFound] = useState<{ path: string; data?: T; problem?: Error } | null>(null);
@@ -16,6 +18,7 @@ export function useGet<T>(path: string | null): Loaded<T> {
   useEffect(() => {
     if (path === null) return;
     const cut = new AbortController();
+    let again = 0;
     setLoading(true);
     get<T>(path, cut.signal).then(
       (data) => {
@@ -24,6 +27,9 @@ export function useGet<T>(path: string | null): Loaded<T> {
       },
       (problem: Error) => {
         if (cut.signal.aborted) return;
+        if (problem instanceof Refused && AWAY.includes(problem.status)) {
+          again = window.setTimeout(() => setTimes((n) => n + 1), AGAIN_MS);
+        }
         setLoading(false);
         setFound((before) => ({
           path,
@@ -32,7 +38,10 @@ export function useGet<T>(path: string | null): Loaded<T> {
         }));
       },
     );
-    return () => cut.abort();
+    return () => {
+      clearTimeout(again);
+      cut.abort();
+    };
   }, [path, times]);
   return { data: found?.data, problem: found?.problem, isLoading, reload: () => setTimes((n) => n + 1) };
 }

@@ -58,6 +58,7 @@ def describe_api(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
+            "responses": _described_refusals(by_type[_key(Problem)]),
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "cookie": {"type": "apiKey", "in": "cookie", "name": "holdfast_token"},
@@ -127,14 +128,18 @@ def _responses(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
     good: dict[str, Any] = {"description": endpoint.summary}
     if endpoint.status != 204:
         good["content"] = _content(endpoint, by_type)
-    problem = {"application/json": {"schema": by_type[_key(Problem)]}}
+    refusals = {
+        status: {"$ref": f"#/components/responses/{status}"} for status in _REFUSALS if _may_refuse(endpoint, status)
+    }
+    return {str(endpoint.status): good, **refusals}
+
+
+def _described_refusals(problem: dict[str, Any]) -> dict[str, Any]:
+    """Every refusal, once: each call names those that it may give."""
+    content = {"application/json": {"schema": problem}}
     return {
-        str(endpoint.status): good,
-        **{
-            status: {"description": text, "content": problem, "headers": _HEADERS.get(status, {})}
-            for status, text in _REFUSALS.items()
-            if _may_refuse(endpoint, status)
-        },
+        status: {"description": text, "content": content, "headers": _HEADERS.get(status, {})}
+        for status, text in _REFUSALS.items()
     }
 
 
@@ -185,6 +190,7 @@ def docs_page(endpoints: Sequence[Endpoint], description: dict[str, Any], base: 
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Holdfast API</title>'
         '<meta name="viewport" content="width=device-width">'
+        '<link rel="icon" href="data:,">'  # else browsers ask for one that is not there
         f'<link rel="stylesheet" href="{html.escape(base)}/docs.css"><h1>Holdfast API</h1>'
         f'<p>Made from <a href="{html.escape(base)}/openapi.json">openapi.json</a>. Send a token with each call: '
         "<code>Authorization: Bearer TOKEN</code>.</p>"

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,9 +52,14 @@ class Binding(Struct, frozen=True, kw_only=True):
         return "https" if self.has_tls else "http"
 
     def check(self) -> None:
-        """Raise UsageError if others could reach it in the clear, or half of TLS is missing."""
+        """Raise UsageError if others could reach it in the clear, or half of TLS is missing.
+
+        Raises ConfigurationError if the certificate cannot be used.
+        """
         if (self.certificate is None) != (self.key is None):
             raise UsageError("--tls-cert and --tls-key belong together; give both")
+        if self.certificate is not None:
+            _try_certificate(self.certificate, self.key)
         if not (self.is_local or self.has_tls or self.public_without_tls):
             raise UsageError(
                 f"{self.host} can be reached from other machines, and tokens would cross the network in the clear: give "
@@ -78,6 +84,17 @@ class Binding(Struct, frozen=True, kw_only=True):
             ) from error
         made.setblocking(False)
         return made
+
+
+def _try_certificate(certificate: Path, key: Path | None) -> None:
+    """Now, not when the link that lets in was shown already."""
+    try:  # no password: a server has nobody to ask
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", "") or str(error)
+        raise ConfigurationError(
+            f"TLS with {certificate} and {key} is not possible: {why}; give a certificate and its key as PEM, without a password"
+        ) from error
 
 
 class Serving:

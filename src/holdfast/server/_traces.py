@@ -21,7 +21,12 @@ MAX_OPEN = 20_000
 """Spans that are open at once. A run whose process lets go of it never closes its own: the oldest make room."""
 APART = "checkpoint"
 """Told outside of the run that is written down: it would be a trace of its own."""
-_NAMES = ("model", "tool_name", "name", "flow_name", "method_name", "task_name", "crew_name", "agent_role", "job_id")
+_NAMES = (
+    "model", "tool_name", "server_name", "name", "method_name", "flow_name", "crew_name", "task_name", "agent_role", "job_id",
+)  # fmt: skip
+"""The first that an event has is its span's name: a method is inside a flow and knows both."""
+_OWN_NAMES = {"agent": "agent_role"}
+"""By scope, what goes before: an agent works on a task, whose name it has too."""
 _USAGE = {"input_tokens": "gen_ai.usage.input_tokens", "output_tokens": "gen_ai.usage.output_tokens"}
 
 
@@ -86,7 +91,8 @@ def trace_runs(bus: EventBus, tracer: Tracer | None = None) -> Tracing:
 
 
 def _name(event: BaseEvent) -> str:
-    return next((value for name in _NAMES if isinstance(value := getattr(event, name, None), str) and value), "")
+    names = (_OWN_NAMES.get(event.opens or "", ""), *_NAMES)
+    return next((value for name in names if isinstance(value := getattr(event, name, None), str) and value), "")
 
 
 def _about(event: BaseEvent) -> dict[str, Any]:

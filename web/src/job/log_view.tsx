@@ -7,6 +7,7 @@ import { exactly, plural, timeOfDay } from "../words";
 import type { Log, LogRow } from "./log_rows";
 
 const BLOCK = 100;
+const TOUCH_MS = 1000;
 
 // Lines of a job's output, those of one step if asked so: follows the end until the reader scrolls up.
 export function LogLines(props: {
@@ -19,6 +20,9 @@ export function LogLines(props: {
 }) {
   const { log, within = "", text = "" } = props;
   const place = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const height = useRef(0); // when it was scrolled last: what gets another size scrolls too, and nobody has touched it
+  const touched = useRef(0);
   const [isFollowing, setFollowing] = useState(true);
   const frozen = useRef<LogRow[]>();
   const newest = useMemo(
@@ -34,37 +38,53 @@ export function LogLines(props: {
     setFollowing(!isPaused);
   }
   useEffect(() => pause(false), [within, text, props.hidesSteps]);
+  const isEmpty = rows.length === 0;
   useEffect(() => {
-    if (isFollowing && place.current) place.current.scrollTop = place.current.scrollHeight;
-  }, [rows, isFollowing]);
+    if (!isFollowing || isEmpty) return;
+    const toEnd = () => place.current && (place.current.scrollTop = place.current.scrollHeight);
+    const grows = new ResizeObserver(toEnd); // blocks that come into sight get their true size only then
+    grows.observe(content.current!);
+    return () => grows.disconnect();
+  }, [isFollowing, isEmpty]);
 
   function scrolled() {
     const at = place.current;
-    if (at && !frozen.current) setFollowing(at.scrollHeight - at.scrollTop - at.clientHeight < 24);
+    if (!at || frozen.current) return;
+    const isEnd = at.scrollHeight - at.scrollTop - at.clientHeight < 24;
+    const isByHand = at.scrollHeight === height.current || Date.now() - touched.current < TOUCH_MS;
+    height.current = at.scrollHeight;
+    if (isEnd || isByHand) setFollowing(isEnd);
   }
+  const touch = () => void (touched.current = Date.now());
 
-  if (rows.length === 0) return <Empty title={text ? "No line has this" : "Nothing was written yet"} />;
+  if (isEmpty) return <Empty title={text ? "No line has this" : "Nothing was written yet"} />;
   return (
     <div class="log-part">
       <div
         class={`log ${props.isShort ? "is-short" : ""}`}
         ref={place}
         onScroll={scrolled}
+        onWheel={touch}
+        onTouchMove={touch}
+        onKeyDown={touch}
+        onPointerDown={touch}
         role="log"
         aria-label={props.label}
         aria-live="off"
         tabIndex={0}
       >
-        {blocks.map((block) => (
-          <Block
-            key={block[0]!.number}
-            rows={block}
-            size={block.length}
-            end={block[block.length - 1]!.text.length}
-            text={text}
-            hasStep={!within}
-          />
-        ))}
+        <div ref={content}>
+          {blocks.map((block) => (
+            <Block
+              key={block[0]!.number}
+              rows={block}
+              size={block.length}
+              end={block[block.length - 1]!.text.length}
+              text={text}
+              hasStep={!within}
+            />
+          ))}
+        </div>
       </div>
       <button type="button" class="to-end" onClick={() => pause(isFollowing)}>
         <Icon name={isFollowing ? "paused" : "down"} />{" "}

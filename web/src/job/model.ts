@@ -173,6 +173,7 @@ export class JobModel {
       this.job = job;
       this.changes = changes;
       for (const one of attempts) this.merge(one);
+      for (const one of new Map(attempts.map((each) => [each.path, each])).values()) this.settle(one);
       this.problem = undefined;
       this.isRead = true;
     } catch (error) {
@@ -187,5 +188,21 @@ export class JobModel {
     const known = this.attempts.get(key);
     if (known?.ended && !one.ended) return; // the stream was quicker
     this.attempts.set(key, one);
+  }
+
+  // A step as its last attempt says, unless more is known: what the stream told of it may have had no place yet.
+  private settle(last: Attempt): void {
+    const before = this.steps.get(last.path);
+    if (before && (before.attempt > last.attempt || before.status === "skipped" || (before.ended && !last.ended))) return;
+    this.steps.set(last.path, {
+      path: last.path,
+      executor: before?.executor ?? "",
+      status: last.status as StepStatus,
+      attempt: last.attempt,
+      reason: last.error,
+      started: last.started,
+      ended: last.ended,
+      outputs: last.status === "completed" ? last.result : (before?.outputs ?? null),
+    });
   }
 }

@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import { Graph } from "../graph/view";
 import { stateOf } from "../graph/state";
 import { Actions } from "../job/actions";
-import { AskForm } from "../job/ask_form";
+import { Asks } from "../job/asks";
 import { LogTab } from "../job/log_view";
 import { Panel } from "../job/panel";
 import { Summary } from "../job/summary";
@@ -58,9 +58,7 @@ export function JobPage(props: PageProps) {
     >
       <Summary model={model} job={job} />
       <Problem error={model.problem} retry={() => model.reread(0)} />
-      {job.asks.map((one) => (
-        <AskForm key={one.id} jobId={job.id} ask={one} />
-      ))}
+      <Asks jobId={job.id} asks={job.asks} chosen={chosen} />
       <Tabs label="Of this job" names={TABS} chosen={tab} choose={(name) => ask({ tab: name === "graph" ? "" : name })} />
       <div class={hasPanel ? "with-panel" : ""}>
         {tab === "timeline" ? (
