@@ -128,7 +128,7 @@ async def test_long_names_texts_and_outputs_stay_in_their_places(visit: Visit, p
     write(site, "long", LONG)
     job_id = await site.done("long", "n" * 200, labels={"k" * 190: "v" * 190})
     for at in (f"jobs/{job_id}", f"jobs/{job_id}?step={STEP}", f"jobs/{job_id}?tab=timeline", f"jobs/{job_id}?tab=log",
-               f"jobs/{job_id}?tab=data", "jobs", "flows", "flows/flows/long.flow.yaml", "start?flow=long",
+               f"jobs/{job_id}?tab=data", "jobs", "flows", "flows/flows/long.flow.yaml", "start?flow=flows/long.flow.yaml",
                f"runs/{job_id}", f"checkpoints?run={job_id}"):  # fmt: skip
         await visit.go(at)
         await expect(page.locator("main h1")).to_be_visible()
