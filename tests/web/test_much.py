@@ -50,7 +50,7 @@ steps:
     description: {WORD}
     outputs: [text, deep]
     run: |
-      i=0; while [ $i -lt 3000 ]; do echo "line $i" >&2; i=$((i+1)); done
+      i=0; while [ $i -lt 1000 ]; do echo "line $i" >&2; i=$((i+1)); done
       head -c 20000 /dev/zero | tr '\\0' x >&2; echo >&2; echo "the last line" >&2
       printf '{{"text": "%s", "deep": {{"a": {{"b": {{"c": "{WORD}"}}}}}}}}' "$(head -c 300000 /dev/zero | tr '\\0' y)"
   ask:
