@@ -50,7 +50,7 @@ steps:
     description: {WORD}
     outputs: [text, deep]
     run: |
-      i=0; while [ $i -lt 3000 ]; do echo "line $i" >&2; i=$((i+1)); done
+      i=0; while [ $i -lt 1000 ]; do echo "line $i" >&2; i=$((i+1)); done
       head -c 20000 /dev/zero | tr '\\0' x >&2; echo >&2; echo "the last line" >&2
       printf '{{"text": "%s", "deep": {{"a": {{"b": {{"c": "{WORD}"}}}}}}}}' "$(head -c 300000 /dev/zero | tr '\\0' y)"
   ask:
@@ -128,7 +128,7 @@ async def test_long_names_texts_and_outputs_stay_in_their_places(visit: Visit, p
     write(site, "long", LONG)
     job_id = await site.done("long", "n" * 200, labels={"k" * 190: "v" * 190})
     for at in (f"jobs/{job_id}", f"jobs/{job_id}?step={STEP}", f"jobs/{job_id}?tab=timeline", f"jobs/{job_id}?tab=log",
-               f"jobs/{job_id}?tab=data", "jobs", "flows", "flows/flows/long.flow.yaml", "start?flow=long",
+               f"jobs/{job_id}?tab=data", "jobs", "flows", "flows/flows/long.flow.yaml", "start?flow=flows/long.flow.yaml",
                f"runs/{job_id}", f"checkpoints?run={job_id}"):  # fmt: skip
         await visit.go(at)
         await expect(page.locator("main h1")).to_be_visible()
