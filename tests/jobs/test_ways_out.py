@@ -217,9 +217,10 @@ async def test_s3_9_49_abandoned_jobs_leave_no_process_and_no_memory(bench: Benc
         weights.append(weigh(bench))
     # What a job keeps is kept in every round. In some there is more: a connection to read, a hundred timers that asyncio keeps
     # though they are cancelled, our part of memory that is shared with other processes. So the second smallest growth counts.
+    # Of the files, SQLite keeps one for each connection that there ever was at once: what each job left open would be 49.
     grown = [[late - early for early, late in zip(*pair, strict=True)] for pair in pairwise(weights)]
     memory, blocks, files = (sorted(each)[1] for each in zip(*grown, strict=True))
-    assert (memory < 49 * 80_000, blocks < 49 * 8, files < 5) == (True, True, True), weights
+    assert (memory < 49 * 80_000, blocks < 49 * 8, files < 25) == (True, True, True), weights
     assert {outcome.reason.partition(":")[0] for outcome in outcomes} == {"abandoned (step look, rule enough)"}
     assert bench.runtime.inventory() == []
 
