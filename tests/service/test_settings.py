@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.service.small_runner import SmallRunner
 
 from holdfast.errors import ConfigurationError, UsageError
-from holdfast.ports import Caps
-from holdfast.service import WorkerOptions, read_settings, with_flags, write_settings
+from holdfast.ports import Caps, JobStore
+from holdfast.resources import SystemProcessTable
+from holdfast.service import Worker, WorkerOptions, following, read_settings, with_flags, write_settings
+from holdfast.testing import ManualClock
 
 FILE = """
 [worker]
@@ -76,3 +79,25 @@ def test_how_large_outputs_may_be_is_set_as_the_rest_is(tmp_path: Path) -> None:
     assert read_settings(tmp_path, {"HOLDFAST_OUTPUT_BYTES": "77"}).output_bytes == 77
     with pytest.raises(ConfigurationError, match="must be a number of bytes"):
         read_settings(tmp_path, {"HOLDFAST_OUTPUT_BYTES": "5MB"})
+
+
+async def test_a_worker_goes_by_what_another_process_changed_and_keeps_that_if_it_is_of_no_use(
+    tmp_path: Path, jobs: JobStore, runner: SmallRunner, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+    worker = Worker(jobs, runner, SystemProcessTable(), clock=clock)
+
+    async def moments_later() -> WorkerOptions:
+        await clock.until_sleeping()
+        clock.advance(2.0)
+        await clock.until_sleeping()
+        return worker.options
+
+    async with following(worker, tmp_path, lambda: with_flags(read_settings(tmp_path, {}), None, ["total=4"]), clock):
+        write_settings(tmp_path, WorkerOptions(places=3, caps=Caps(9, {"flow:deploy": 1})))
+        assert await moments_later() == WorkerOptions(places=3, caps=Caps(4, {"flow:deploy": 1}))
+        write_settings(tmp_path, WorkerOptions(places=2))
+        assert (await moments_later()).places == 2
+        (tmp_path / "settings.json").write_text("{")
+        assert (await moments_later()).places == 2
+        assert "the former ones count" in caplog.text

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.cli._help import StoreOption, examples
 from holdfast.cli._project import Project, in_project
-from holdfast.service import Worker, with_flags
+from holdfast.service import Worker, WorkerOptions, following, with_flags
 
 EPILOG = examples("holdfast worker", "holdfast worker --places 4 --cap agent:claude=1 --cap flow:deploy=1")
 
@@ -37,16 +37,24 @@ def worker(
     """
 
     async def work(project: Project) -> bool:
-        options = with_flags(project.settings(), places, caps or [])
-        options = replace(options, idle_seconds=idle_seconds, alone=alone)
+        def options() -> WorkerOptions:
+            told = with_flags(project.settings(), places, caps or [])
+            return replace(told, idle_seconds=idle_seconds, alone=alone)
+
         deliverer = project.deliverer()
         serving = Worker(
-            project.jobs, project.runner, project.table, options=options, logs=project.logs, lingers=deliverer.has_work
+            project.jobs,
+            project.runner,
+            project.table,
+            options=options(),
+            logs=project.logs,
+            lingers=deliverer.has_work,
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, serving.stop)
         typer.echo(f"worker {serving.id} serves {project.store.path}", err=True)
-        async with deliverer, project.ticker(serving.wake).ticking(), project.tidying():
+        ticking, tidying = project.ticker(serving.wake).ticking(), project.tidying()
+        async with deliverer, ticking, tidying, following(serving, project.home, options):
             return await serving.serve()
 
     if not in_project(store, work, make=True):

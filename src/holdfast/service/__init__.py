@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from holdfast.service._settings import with_flags as with_flags
     from holdfast.service._settings import write_settings as write_settings
     from holdfast.service._tuning import Tuning as Tuning
+    from holdfast.service._tuning import following as following
     from holdfast.service._worker import Worker as Worker
     from holdfast.service._worker import WorkerOptions as WorkerOptions
 
@@ -51,6 +52,7 @@ _WHERE = {
     "WorkerOptions": "_worker",
     "ensure_worker": "_detached",
     "field_of": "_answers",
+    "following": "_tuning",
     "give_answer": "_answers",
     "is_served": "_detached",
     "is_settled": "_service",
@@ -79,6 +81,7 @@ __all__ = [
     "WorkerOptions",
     "ensure_worker",
     "field_of",
+    "following",
     "give_answer",
     "is_served",
     "is_settled",

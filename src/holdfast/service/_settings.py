@@ -87,6 +87,15 @@ def write_settings(home: Path, options: WorkerOptions) -> None:
         raise ConfigurationError(f"{home / CHANGED} cannot be written: {error.strerror or error}") from error
 
 
+def changed_at(home: Path) -> tuple[int, int] | None:
+    """When `write_settings` was last called, as far as others can tell; None if never."""
+    try:
+        found = (home / CHANGED).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
+
+
 def _read_changed(home: Path) -> Changed | None:
     path = home / CHANGED
     try:

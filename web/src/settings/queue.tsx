@@ -19,8 +19,8 @@ export function QueuePart(props: { queue: QueueSettings; changed: () => void }) 
   const mayChange = useMay("admin");
   const { queue } = props;
   const effect = queue.counts_at_once
-    ? "A change counts at once for this server's worker, and for other workers when they start. Jobs that run go on."
-    : "This server has no worker: a change counts for workers that start from now on.";
+    ? "A change counts at once for this server's worker, and moments later for others. Jobs that run go on."
+    : "This server has no worker: a change counts for others moments later. Jobs that run go on.";
   return (
     <Section title="How much runs at once" hint={mayChange ? effect : undefined}>
       <div class="card">{mayChange ? <QueueForm key={JSON.stringify(queue)} {...props} /> : <QueueFacts queue={queue} />}</div>
