@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -326,12 +327,20 @@ async def test_s3_6_empty_groups_of_killed_keepers_are_removed_by_the_next_keepe
         os.rmdir(foreign)
 
 
+class Order:
+    """What a stub has in its hands when it tries to enter a group: a command and its environment."""
+
+
+def try_to_enter() -> weakref.ref[Order]:
+    order = Order()
+    with suppress(OSError):
+        _cgroup.enter(["/no/such/group"], new_tag())
+    return weakref.ref(order)
+
+
 def test_a_stub_that_may_enter_no_group_keeps_nothing_of_the_order() -> None:
-    gc.collect()
-    gc.disable()  # as in a stub, which would hold the command and its environment until it leaves
+    gc.disable()  # as in a stub: what a circle holds it would hold until it leaves
     try:
-        with suppress(OSError):
-            _cgroup.enter(["/no/such/group"], new_tag())
-        assert gc.collect() == 0
+        assert try_to_enter()() is None
     finally:
         gc.enable()
