@@ -59,7 +59,7 @@ make_venv() {
   python=$(find_python)
   "$python" -c 'import ensurepip, venv' 2>/dev/null ||
     die "$python cannot make a virtual environment: ensurepip is missing. On Debian or Ubuntu: apt-get install $("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
-  echo "setup: making $venv from $lock with $python (about half a minute)"
+  echo "setup: making $venv from $lock with $python (about a minute)"
   rm -rf "$venv"
   step "$python" -m venv "$venv" || die "$python -m venv failed; see above."
 }

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TIDY_SECONDS = 3600.0
 """How often it is looked whether a day is over."""
+STARTING_SECONDS = 1.0
+"""How long a worker may take from its start until others know of it."""
 
 
 class Project:
@@ -132,12 +134,17 @@ class Project:
         await lose_dead(self.jobs, self.table, self.clock.time_ns() // 1000)
 
     async def warn_if_unserved(self, jobs: Sequence[Job]) -> None:
-        """Tell whoever waits for jobs that nobody goes on with them."""
-        if any(job.status in (JobStatus.QUEUED, JobStatus.RUNNING) for job in jobs):
-            await self.lose_dead()
-            now = [await self.service.get(job.id) for job in jobs]
-            if any(job.status is JobStatus.QUEUED for job in now) and not await self.is_served():
+        """Tell whoever waits for jobs that nobody goes on with them, nor is about to."""
+        if any(job.status in (JobStatus.QUEUED, JobStatus.RUNNING) for job in jobs) and await self._is_left(jobs):
+            await self.clock.sleep(STARTING_SECONDS)
+            if await self._is_left(jobs):
                 typer.echo("nobody serves the queue now: `holdfast worker` goes on with what is queued", err=True)
+
+    async def _is_left(self, jobs: Sequence[Job]) -> bool:
+        """Whether one of these is queued and has nobody who serves."""
+        await self.lose_dead()
+        now = [await self.service.get(job.id) for job in jobs]
+        return any(job.status is JobStatus.QUEUED for job in now) and not await self.is_served()
 
     async def is_served(self) -> bool:
         return await is_served(self.jobs, self.table, self.clock)

@@ -177,10 +177,8 @@ def _check(graph: Graph) -> None:
         for label in labels_of(node.trigger):
             name = label.removeprefix(route_label("")).lstrip("✗∀Σ")
             _check_gathered(graph, node.name, name, label)
-            is_own = label in (
-                node.name,
-                failure_label(node.name),
-            )  # an or_ fires once, so not even a failure comes back
+            # an or_ fires once, so not even a failure of its own comes back
+            is_own = label in (node.name, failure_label(node.name))
             if not is_own and (label in graph.by_name or label in declared or label in aside):
                 continue
             if unknown_routes and label.startswith(route_label("")):

@@ -88,9 +88,8 @@ class OutPipe:
         """Give `feed` all that comes, as it comes. Done at its end, or with what `feed` raised: nothing is read after that."""
         self._feed = feed
         if self._buffer:
-            self._give(
-                self._take(len(self._buffer))
-            )  # which reads on, if so much waited that nothing was read any more
+            # taking it reads on, if so much waited that nothing was read any more
+            self._give(self._take(len(self._buffer)))
         return self._ended
 
     async def read(self, size: int) -> bytes:

@@ -269,9 +269,8 @@ class Stub:
             _cgroup.remove(group)
         self.leash.cut()
         resource.setrlimit(RLIMIT_LOCKS, self.locks)
-        status = (
-            [] if self.status is None else [self.status]
-        )  # most leaders leave nobody behind: one word wakes the owner once
+        # most leaders leave nobody behind: one word wakes the owner once
+        status = [] if self.status is None else [self.status]
         prctl(PR_SET_PDEATHSIG, _signal.SIGKILL)  # there is nothing to keep now
         self.tell("gone", time.monotonic() if self.has_zygote() else 0, *status)
 
