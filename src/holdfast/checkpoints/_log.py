@@ -158,12 +158,12 @@ class RunLog(RecordedTree):
 
     async def commit(self) -> None:
         """Make durable what was taken down, unless that is left for the end."""
-        if self._is_due():
+        if self._durability == "step" or self._is_due():
             await self._store_rows(None)
 
     def commit_now(self) -> None:
         """`commit`, blocking."""
-        if self._is_due():
+        if self._durability == "step" or self._is_due():
             with self._order:
                 self._check_written()
                 if self._rows:
@@ -180,7 +180,7 @@ class RunLog(RecordedTree):
 
     def _is_due(self) -> bool:
         """Whether what was taken down is to be stored here and now. Hands it over if that is to be done beside the run."""
-        if self._behind is None or self._durability != "async":
+        if self._behind is None:
             return self._durability != "exit"
         self._behind.wake()
         return len(self._rows) > BEHIND
@@ -253,7 +253,7 @@ class RunLog(RecordedTree):
             hold = self._renewal() if status is None else 0
             rows, self._rows = self._rows, []
             marks, self._marks = self._marks, []
-            blobs = self._blobs.take_all()
+            blobs = self._blobs.take_all() if self._blobs.taken else ()
         batch = Batch(self.session, tuple(rows), blobs, marks=tuple(marks), status=status, hold_until_us=hold)
         self._in_flight = batch
         return batch
@@ -291,7 +291,8 @@ class RunLog(RecordedTree):
     def start_beating(self, loop_thread: LoopThread) -> None:
         """Keep the hold on the run while its steps take their time. Until `stop_beating`, or the end."""
         place = Position(self.session.root_run_id)
-        self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None), place)
+        if self._durability == "async":
+            self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None), place)
         self._heartbeat = heartbeat_of(loop_thread, self._clock, HOLD_US / 3_000_000)
         self._heartbeat.add(self._renew_hold, loop_thread)
 

@@ -6,12 +6,12 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin
 
 import msgspec
 
 from holdfast.checkpoints import CheckpointConfig, Where
-from holdfast.context import current_run_id
+from holdfast.context import current_run_id, position
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.events.families.flow import FlowPlotEvent
@@ -76,7 +76,7 @@ class Flow(Generic[S]):
     """What each run of it may use, with the agents and crews inside it."""
 
     _starter: Starter
-    _live: dict[str, Kickoff]
+    _live: dict[str | None, Kickoff]
     """Those that run now, by the ids of their runs."""
     _latest: Kickoff | None
     _state_type: ClassVar[Any] = None
@@ -160,7 +160,8 @@ class Flow(Generic[S]):
     @property
     def state(self) -> S:
         """The state: in a method, that method's own view of it; outside, that of the latest run."""
-        return cast(S, self._kickoff().cell.current())
+        kickoff = self._live.get(position.get().run_id) or self._kickoff()  # the first in nearly every case
+        return kickoff.cell.current()  # type: ignore[no-any-return]
 
     @state.setter
     def state(self, value: S) -> None:
