@@ -294,7 +294,8 @@ class EventBus:
         outlet = inside.outlets.get(here.run_id)
         if outlet is None or outlet.refused or inside.generation != Forks.generation:
             outlet = self._inside.outlet_at(here)
-        return inside.wants(outlet, event_type)
+        is_quiet = outlet.version == inside.version and event_type in outlet.quiet
+        return not is_quiet and inside.wants(outlet, event_type)
 
     def replay(self, source: object, event: BaseEvent) -> None:
         """Show a recorded event to the handlers again, with `is_replaying()` true: not stamped, recorded or numbered."""

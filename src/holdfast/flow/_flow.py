@@ -67,6 +67,8 @@ class Flow(Generic[S]):
     name: str
     """What its runs are called: in the class, in `Flow(name=…)`, else the name of the class."""
     flow_id: str
+    event_source: EventSource
+    """What its events say of where they come from."""
     state_example: Any
     checkpoint: CheckpointConfig | None
     """Where its runs are written down, if they are; `True` means the project's own store."""
@@ -106,6 +108,7 @@ class Flow(Generic[S]):
     ) -> None:
         self.flow_id = new_id()
         self.name = self._or_of_class("name", name or None) or type(self).__name__
+        self.event_source = EventSource("flow", self.flow_id, self.name)
         self.state_example = initial_state if initial_state is not None else self._declared_state()
         self._starter = Starter(runtime)
         self.checkpoint = checkpoint_config(self._or_of_class("checkpoint", checkpoint))
@@ -209,10 +212,6 @@ class Flow(Generic[S]):
     def entity_type(self) -> str:
         return "flow"
 
-    @property
-    def event_source(self) -> EventSource:
-        return EventSource("flow", self.flow_id, self.name)
-
     def _kickoff(self) -> Kickoff:
         """The kickoff that this code belongs to; outside any, the latest."""
         found = self._live.get(current_run_id() or "") or self._latest
@@ -222,6 +221,7 @@ class Flow(Generic[S]):
 
     def keep_kickoff(self, run_id: str, kickoff: Kickoff) -> None:
         """A kickoff begins: it is the latest."""
+        self.event_source = EventSource("flow", self.flow_id, self.name)  # it may have been given another name
         self._live[run_id] = self._latest = kickoff
 
     def forget_kickoff(self, run_id: str) -> None:

@@ -101,11 +101,12 @@ class Scheduler:
                 self._await_reader_in_thread()
             commands = self.decide()
             alone = self._alone(commands)
-            if alone is None or self.program.is_async(alone.step) or self.run.is_ending or self.run.is_held_back:
+            if alone is None or self.program.is_async(alone.step) or self.run.is_stopping:
                 return commands
             outside = position.set(self.place(alone))
             try:
-                given = self._begin_alone(alone)
+                self._cell.enter_alone(alone.key)  # it works on the state itself
+                given = self._tell_started(alone)
                 if self._log is not None:
                     self._log.commit_now()
                 self._record(self._attempt(alone, given), alone)
@@ -243,7 +244,8 @@ class Scheduler:
     async def _await_alone(self, execution: Execution) -> None:
         outside = position.set(self.place(execution))
         try:
-            given = self._begin_alone(execution)
+            self._cell.enter_alone(execution.key)
+            given = self._tell_started(execution)
             try:
                 if self._log is not None:
                     await self._log.commit()
@@ -260,12 +262,6 @@ class Scheduler:
         await self.run.spawn_silently(
             self.drive_in_thread, name=self.graph.name, step_id=self.run.host.new_id(), context=copy_context()
         )
-
-    def _begin_alone(self, execution: Execution) -> Any:
-        """Begin an execution where it stands: its events hang under it, and it works on the state itself. Returns what it
-        is given."""
-        self._cell.enter_alone(execution.key)
-        return self._tell_started(execution)
 
     # -- several at a time -------------------------------------------------------------------------------------------
 
