@@ -243,10 +243,9 @@ def _arrive(
         if hearer.is_race:
             won[name] = hearer.label
             if running or state.waiting or tolerated:  # it did not run alone
-                losers |= _losers(graph, name, {**running, **state.waiting})
-                tolerated = {
-                    key: one for key, one in tolerated.items() if one.execution.step not in graph.sources[name]
-                }
+                rivals, sources = graph.rivals[name], graph.sources[name]
+                losers |= {key for key, e in (*running.items(), *state.waiting.items()) if e.step in rivals}
+                tolerated = {key: e for key, e in tolerated.items() if e.execution.step not in sources}
         counts[name] = number = counts.get(name, 0) + 1
         ready = (*ready, Execution(name, number, labels[hearer.label]))
     return replace(
@@ -260,12 +259,6 @@ def _arrive(
         tolerated=tolerated,
         last=last,
     )
-
-
-def _losers(graph: Graph, race: str, in_flight: dict[str, Execution]) -> set[str]:
-    """Who of those in flight has lost a race and feeds nothing else."""
-    sources, fed = graph.sources[race], (graph.by_name[race],)
-    return {key for key, one in in_flight.items() if one.step in sources and graph.feeds(one.step) == fed}
 
 
 def _fail(graph: Graph, state: GraphState, execution: Execution, error: str) -> GraphState:

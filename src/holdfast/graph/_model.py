@@ -199,6 +199,18 @@ class Graph(Struct, frozen=True, dict=True):
         return frozenset(node.name for node in self.nodes if node.is_race)
 
     @cached_property
+    def rivals(self) -> dict[str, frozenset[str]]:
+        """For each race the steps that feed it and nothing else: those in flight when another wins it run in vain."""
+        return {
+            race: frozenset(
+                name
+                for name in self.sources[race]
+                if name in self.by_name and self.feeds(name) == (self.by_name[race],)
+            )
+            for race in self.races
+        }
+
+    @cached_property
     def spreading(self) -> frozenset[str]:
         """Steps whose results are taken apart: something runs for each of their items."""
         return frozenset(node.name for node in self.nodes if each_label(node.name) in self.listeners)
