@@ -49,6 +49,7 @@ class Shadow:
         Raises NotStorableError, naming the path, when the state holds something that cannot be stored; nothing has moved
         then.
         """
+        # every step comes through here: `check` hands in its comparison, rather than both asking a third method
         walk = Walk(comparison)
         if self._append_only:
             current_fields = self._compare_growing(walk, dict(current_fields))
