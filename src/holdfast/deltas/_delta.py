@@ -75,18 +75,12 @@ class Delta(msgspec.Struct, frozen=True):
     def encode(self) -> bytes:
         """This delta as compact JSON."""
         for operation in self.operations:
-            if type(operation) is not Set or not _TEXT.issuperset(map(type, operation.path)):
+            if not _is_row(operation):
                 break
-            value = operation.value
-            kind = type(value)
-            if kind not in JSON and not (
-                value.bit_length() <= 64 if kind is int else kind is float and isfinite(value)
-            ):
-                break
-        else:  # as nearly always: no part needs a tag, so each operation is written as it stands
+        else:  # as nearly always
             try:
                 return _encode(self.operations)
-            except UnicodeEncodeError:  # but for text that is not valid Unicode
+            except UnicodeEncodeError:  # text that is not valid Unicode
                 pass
         return _encode([*map(_row, self.operations)])
 
@@ -99,6 +93,24 @@ class Delta(msgspec.Struct, frozen=True):
         # msgspec's own errors are ValueErrors
         except (LookupError, TypeError, ValueError) as error:
             raise StorageError(f"this is not a stored delta: {error}") from error
+
+
+def _is_row(operation: Operation) -> bool:
+    """Whether msgspec writes an operation as it is stored, or says that it cannot: no part of it is to be tagged."""
+    if type(operation) is Set:
+        value = operation.value
+    elif type(operation) is Append:
+        value = operation.values
+    else:
+        return False
+    if not _TEXT.issuperset(map(type, operation.path)):
+        return False
+    kind = type(value)
+    if kind is int:
+        return bool(value.bit_length() <= 64)
+    if kind is float:
+        return isfinite(value)
+    return kind in JSON or (kind is list and JSON.issuperset(map(type, value)))
 
 
 def _row(operation: Operation) -> list[Any]:
