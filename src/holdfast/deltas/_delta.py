@@ -107,7 +107,8 @@ def _is_row(operation: Operation) -> bool:
         return False
     kind = type(value)
     if kind is int:
-        return bool(value.bit_length() <= 64)
+        is_short: bool = value.bit_length() <= 64
+        return is_short
     if kind is float:
         return isfinite(value)
     return kind in JSON or (kind is list and JSON.issuperset(map(type, value)))
