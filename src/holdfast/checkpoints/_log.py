@@ -157,7 +157,7 @@ class RunLog(RecordedTree):
 
     def carry(self, delta: Delta | None) -> None:
         """What a step changed in the state: it is stored with the next event that this thread emits."""
-        if delta:
+        if delta is not None and delta.operations:
             self._carried[get_ident()] = delta.encode()
 
     # -- runs inside the tree --------------------------------------------------------------------------------------
