@@ -44,12 +44,16 @@ class Waiter(Generic[T]):
 
     def settle(self, result: T | None, error: BaseException | None) -> None:
         """On its own loop only."""
-        if self._future.done():
-            return  # whoever waited was cancelled
+        if self._future.done() and not self._renew():
+            return
         if error is not None:
             self._future.set_exception(error)
         else:
             self._future.set_result(result)  # type: ignore[arg-type]
+
+    def _renew(self) -> bool:
+        """Make a future in place of one that was cancelled. False: whoever waited is gone."""
+        return False
 
 
 class Lasting(asyncio.Future[T]):
@@ -75,10 +79,11 @@ class LastingWaiter(Waiter[T]):
             self._future.result()  # what could not be stored counts for more
             raise
 
-    def settle(self, result: T | None, error: BaseException | None) -> None:
-        if self._future.cancelled():  # its task is about to look
-            self._future = self.loop.create_future()
-        super().settle(result, error)
+    def _renew(self) -> bool:
+        if self._future.cancelled():
+            self._future = self.loop.create_future()  # the task is about to look
+            return True
+        return False
 
 
 class Pending(Generic[T]):
@@ -155,7 +160,7 @@ class GroupWriter:
     async def write(self, work: Callable[[Any], T], *, alone: bool) -> T:
         """Wait until the work is committed. `alone`: nobody else is at work here, so it may be done on the spot."""
         if alone:
-            is_stored, result = self._commit_at_once(work)
+            is_stored, result = self.write_at_once(work)
             if is_stored:
                 await asyncio.sleep(0)  # or "concurrent" runs would run one after another and never meet in a group
                 return result
@@ -166,13 +171,9 @@ class GroupWriter:
             waiter.loop.call_soon(self._ring)  # not now: whoever has a turn before that joins the group
         return await waiter.wait()
 
-    def write_at_once(self, work: Callable[[Any], object]) -> bool:
-        """Commit the work here if nobody is in the way and commits are quick; False if not, and it is not queued either."""
-        is_stored, _ = self._commit_at_once(work)
-        return is_stored
-
-    def _commit_at_once(self, work: Callable[[Any], T]) -> tuple[bool, T]:
-        """Whether it is committed, and what it returned then."""
+    def write_at_once(self, work: Callable[[Any], T]) -> tuple[bool, T]:
+        """Commit the work here if nobody is in the way and commits are quick: True and what it returned. If not it is not queued
+        either."""
         if self._smoothed < INLINE_SECONDS and not self._queue and self._turn.acquire(blocking=False):
             try:
                 return True, self._commit_alone(work, patient=False)

@@ -269,20 +269,23 @@ class SqliteStore(Closing):
 
     def append_at_once(self, batch: Batch) -> bool:
         engine = self._engine
-        engine.check_open()
+        if engine.closed:
+            engine.check_open()
         try:
-            if len(self._sessions) > 1 or not engine.writer.write_at_once(writes.Append(batch, engine.standings)):
+            if len(self._sessions) > 1:
                 return False
+            is_stored, _ = engine.writer.write_at_once(writes.Append(batch, engine.standings))
         except FencedError:
             self._left(batch.session)
             raise
-        if batch.hold_until_us == 0:
+        if is_stored and batch.hold_until_us == 0:
             self._left(batch.session)
-        return True
+        return is_stored
 
     def append_now(self, batch: Batch) -> None:
         engine = self._engine
-        engine.check_open()
+        if engine.closed:
+            engine.check_open()
         try:
             engine.writer.write_now(writes.Append(batch, engine.standings))
         except FencedError:
