@@ -149,7 +149,10 @@ class GroupWriter:
     def write_now(self, work: Callable[[Any], T]) -> T:
         """Block until the work is committed. Raises what the work or the storage raised."""
         if not self._queue and self._turn.acquire(blocking=False):
-            return self._commit_alone(work, patient=True)
+            try:
+                return self._storage.commit_one(work, patient=True)
+            finally:
+                self._turn.release()
         pending = Pending(work)
         self._queue.append(pending)
         with self._turn:
@@ -174,20 +177,16 @@ class GroupWriter:
     def write_at_once(self, work: Callable[[Any], T]) -> tuple[bool, T]:
         """Commit the work here if nobody is in the way and commits are quick: True and what it returned. If not it is not queued
         either."""
-        if self._smoothed < INLINE_SECONDS and not self._queue and self._turn.acquire(blocking=False):
-            try:
-                return True, self._commit_alone(work, patient=False)
-            except BusyError:
-                self._smoothed = max(self._smoothed, INLINE_SECONDS)
-        return False, None  # type: ignore[return-value]
-
-    def _commit_alone(self, work: Callable[[Any], T], *, patient: bool) -> T:
-        """Commit one piece of work that is not queued. The caller took the turn, which ends here."""
+        if self._smoothed >= INLINE_SECONDS or self._queue or not self._turn.acquire(blocking=False):
+            return False, None  # type: ignore[return-value]
         try:
             started = time.perf_counter()
-            result = self._storage.commit_one(work, patient=patient)
+            result = self._storage.commit_one(work, patient=False)
             self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
-            return result
+            return True, result
+        except BusyError:
+            self._smoothed = max(self._smoothed, INLINE_SECONDS)
+            return False, None  # type: ignore[return-value]
         finally:
             self._turn.release()
 
