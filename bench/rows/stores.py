@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -21,15 +21,13 @@ from holdfast.ids import new_id
 from holdfast.ports import Batch, RunInfo, Session
 from holdfast.ports import Row as JournalRow
 from holdfast.stores import PostgresStore, SqliteStore
-from holdfast.stores._sqlite_rows import NULL, event_values, mark_values
+from holdfast.stores._sqlite_rows import ENTRY, NULL, entry_values
 
 PAIRS = 25
 BLOCK = 60
 HOUR = 3_600_000_000
 RUNS = 50
 STEPS = 100
-EVENT, MARK = 17, 7
-"""How many columns the store's tables have."""
 WAL = 5_000_000
 """Bytes beyond which a WAL is checkpointed and then written over."""
 SCOPE = new_id()
@@ -69,24 +67,22 @@ def _two(session: Session, n: int) -> Batch:
     return Batch(session, (_row(first, session.root_run_id), _row(first + 1, session.root_run_id)))
 
 
-class Commit(NamedTuple):
-    """What is written in one transaction: values for the columns of the store's own tables."""
-
-    events: list[tuple[Any, ...]]
-    marks: list[tuple[Any, ...]]
+Commit = list[tuple[Any, ...]]
+"""What is written in one transaction: values for the columns of the store's own table."""
 
 
 def commit_of(batch: Batch) -> Commit:
     """A batch as the store would write it to its first branch, bound as anybody would: bytes as bytes, NULL as None."""
-    events = [_natural(event_values(1, row), range(5, EVENT)) for row in batch.rows]
-    return Commit(events, [_natural(mark_values(1, mark), range(5, 6)) for mark in batch.marks])
+    values, others = entry_values(1, batch)
+    assert not others  # the marks of a step are in its rows
+    return [_natural(values[n : n + ENTRY]) for n in range(0, len(values), ENTRY)]
 
 
-def _natural(values: tuple[Any, ...], optional: range) -> tuple[Any, ...]:
-    return tuple(
-        None if n in optional and value == NULL else bytes(value) if isinstance(value, bytearray) else value
-        for n, value in enumerate(values)
-    )
+def _natural(values: list[Any]) -> tuple[Any, ...]:
+    *columns, mark_size = values
+    nulls = [n for n, value in enumerate(columns) if n >= 5 and value == NULL]
+    plain = [None if n in nulls else bytes(v) if isinstance(v, bytearray) else v for n, v in enumerate(columns)]
+    return (*plain, None if mark_size < 0 else mark_size)
 
 
 class Bare:
@@ -96,10 +92,8 @@ class Bare:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute(f"CREATE TABLE event ({', '.join(f'e{n}' for n in range(EVENT))})")
-        self._connection.execute(f"CREATE TABLE mark ({', '.join(f'm{n}' for n in range(MARK))})")
-        self._add_event = f"INSERT INTO event VALUES ({', '.join('?' * EVENT)})"
-        self._add_mark = f"INSERT INTO mark VALUES ({', '.join('?' * MARK)})"
+        self._connection.execute(f"CREATE TABLE event ({', '.join(f'e{n}' for n in range(ENTRY))})")
+        self._add_event = f"INSERT INTO event VALUES ({', '.join('?' * ENTRY)})"
 
     def __enter__(self) -> Self:
         return self
@@ -109,16 +103,14 @@ class Bare:
 
     def commit_all(self, commits: list[Commit]) -> None:
         execute, executemany = self._connection.execute, self._connection.executemany
-        for events, marks in commits:
+        for rows in commits:
             execute("BEGIN IMMEDIATE")
-            executemany(self._add_event, events)
-            if marks:
-                executemany(self._add_mark, marks)
+            executemany(self._add_event, rows)
             execute("COMMIT")
 
     def fill_wal(self) -> None:
         """Let the WAL grow past its checkpoint: from here on it is written over."""
-        self.commit_all([Commit([(b"x" * WAL, *[None] * (EVENT - 1))], [])])
+        self.commit_all([[(b"x" * WAL, *[None] * (ENTRY - 1))]])
 
 
 def fill_wal(store: SqliteStore) -> None:
