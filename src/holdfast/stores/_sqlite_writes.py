@@ -176,6 +176,7 @@ def _append_any(connection: Connection, batch: Batch, standings: Standings) -> N
         connection.execute(SQL["unmark_row"], (pack(mark.id),))
         connection.execute(SQL["add_mark"], mark_values(standing.branch, mark))
         changed_us = max(changed_us, mark.at_us)
+    # before the limit too: while the run's page is being written anyway
     if batch.hold_until_us == 0 or standing.head > standing.listed + UNLISTED // 2:
         _list_marks(connection, standing.run)
         standing.listed = standing.head
