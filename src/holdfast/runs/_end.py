@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NoReturn
 
@@ -36,6 +37,8 @@ class Ending:
         self._entered = False
         self.is_requested = False
         """`requested.done()` without its lock: every step asks."""
+        self.on_request: Callable[[], None] | None = None
+        """What is called when somebody asks who does not finish it himself."""
         self.requested: Future[End] = Future()
         """Set by the first request."""
         self.done: Future[End] = Future()
@@ -46,9 +49,20 @@ class Ending:
     def request(self, end: End) -> bool:
         """Ask for the end. Says whether this was the first request."""
         with self._lock:
-            if self.requested.done():
+            if self.is_requested:
                 return False
             self.is_requested = True
+            self.requested.set_result(end)
+        if (tell := self.on_request) is not None:
+            tell()
+        return True
+
+    def claim(self, end: End) -> bool:
+        """Ask for the end and begin to finish in the same breath. Says whether nobody had asked before."""
+        with self._lock:
+            if self.is_requested:
+                return False
+            self.is_requested = self._entered = True
             self.requested.set_result(end)
             return True
 
