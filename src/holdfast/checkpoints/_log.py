@@ -158,29 +158,31 @@ class RunLog(RecordedTree):
 
     async def commit(self) -> None:
         """Make durable what was taken down, unless that is left for the end."""
-        if self._is_due():
+        if self._durability == "step" or self._is_due():
             await self._store_rows(None)
 
     def commit_now(self) -> None:
         """`commit`, blocking."""
-        if self._is_due():
+        if self._durability == "step" or self._is_due():
             with self._order:
-                self._check_written()
+                if self._failure is not None or self._behind is not None:
+                    self._check_written()
                 if self._rows:
                     batch = self._batch(None)
-                    marking = self._begin_marks(batch)
+                    marking = self._begin_marks(batch) if batch.marks else None
                     try:
                         self.store.append_now(batch)
                     except Exception as error:
                         self._not_stored(batch, error)
                         raise
-                    self._stored(batch)
+                    if self._snapshots is not None:
+                        self._snapshots.note(batch)
                     if marking is not None:
                         marking.end_now(batch.marks)
 
     def _is_due(self) -> bool:
         """Whether what was taken down is to be stored here and now. Hands it over if that is to be done beside the run."""
-        if self._behind is None or self._durability != "async":
+        if self._behind is None:
             return self._durability != "exit"
         self._behind.wake()
         return len(self._rows) > BEHIND
@@ -230,7 +232,7 @@ class RunLog(RecordedTree):
             self._check_written()
             if self._rows or status is not None:
                 batch = self._batch(status)
-                marking = self._begin_marks(batch)
+                marking = self._begin_marks(batch) if batch.marks else None
                 try:
                     if not self.store.append_at_once(batch):
                         await self.store.append(batch)
@@ -238,7 +240,8 @@ class RunLog(RecordedTree):
                 except Exception as error:
                     self._not_stored(batch, error)
                     raise
-                self._stored(batch)
+                if self._snapshots is not None:
+                    self._snapshots.note(batch)
                 if marking is not None:
                     await marking.end(batch.marks)
         finally:
@@ -249,18 +252,21 @@ class RunLog(RecordedTree):
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:
-            # with its end nobody holds it
-            hold = self._renewal() if status is None else 0
             rows, self._rows = self._rows, []
+            hold: int | None = None
+            if status is not None:
+                hold = 0  # with its end nobody holds it
+            elif rows and self._held_until - rows[-1].at_us < HOLD_US // 2:
+                hold = self._hold_until()  # not with every row: writing that costs a page each
             marks, self._marks = self._marks, []
-            blobs = self._blobs.take_all()
+            blobs = self._blobs.take_all() if self._blobs.taken else ()
         batch = Batch(self.session, tuple(rows), blobs, marks=tuple(marks), status=status, hold_until_us=hold)
         self._in_flight = batch
         return batch
 
     def _begin_marks(self, batch: Batch) -> Marking | None:
         """Who is to be told of the marks of a batch, once that they are about to be written."""
-        if not batch.marks or self._marking is None or not self._marking.is_heard():
+        if self._marking is None or not self._marking.is_heard():
             return None
         self._marking.begin(batch.marks)
         return self._marking
@@ -269,10 +275,6 @@ class RunLog(RecordedTree):
         self._failure = error
         if self._marking is not None:
             self._marking.fail(batch.marks, error)
-
-    def _stored(self, batch: Batch) -> None:
-        if self._snapshots is not None:
-            self._snapshots.note(batch)
 
     # -- documents -------------------------------------------------------------------------------------------------
 
@@ -291,7 +293,8 @@ class RunLog(RecordedTree):
     def start_beating(self, loop_thread: LoopThread) -> None:
         """Keep the hold on the run while its steps take their time. Until `stop_beating`, or the end."""
         place = Position(self.session.root_run_id)
-        self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None), place)
+        if self._durability == "async":
+            self._behind = WriteBehind(loop_thread, lambda: self._store_rows(None), place)
         self._heartbeat = heartbeat_of(loop_thread, self._clock, HOLD_US / 3_000_000)
         self._heartbeat.add(self._renew_hold, loop_thread)
 
@@ -311,8 +314,3 @@ class RunLog(RecordedTree):
     def _hold_until(self) -> int:
         self._held_until = self._clock.time_ns() // 1000 + HOLD_US
         return self._held_until
-
-    def _renewal(self) -> int | None:
-        """Until when to hold the run, once half of the last hold is over: writing that with every row costs a page each."""
-        left = self._held_until - self._clock.time_ns() // 1000
-        return self._hold_until() if left < HOLD_US // 2 else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from holdfast.deltas import decode_plain, encode_plain, plain
 from holdfast.events._base import BaseEvent, Envelope, UnknownEvent, stamp
@@ -19,20 +20,23 @@ _COLUMNS = (
 _columns = attrgetter(*_COLUMNS)
 _encode = msgspec.json.Encoder().encode
 _PLAIN = frozenset({str, bool, type(None)})
+_EMPTY = frozenset({dict, list})
 _EXACT = 2**53  # integers that every reader of JSON takes for what they are
 
 
 def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
     """A stamped event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
-    envelope = event.env
+    envelope, fields = event.env, asdict(event)
     assert envelope is not None
+    for name in event.unstored:
+        del fields[name]
     return Row(
         seq,
         event.type,
         envelope.event_id,
         envelope.at_us,
         envelope.run_id or "",
-        encode_fields({name: getattr(event, name) for name in event.stored_fields}),
+        encode_fields(fields),
         delta,
         *_columns(envelope),
     )
@@ -41,19 +45,14 @@ def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
 def encode_fields(fields: dict[str, Any]) -> bytes:
     """A payload as JSON. Most are a few short texts and numbers, which need no second look."""
     for value in fields.values():
-        if type(value) not in _PLAIN and not _is_simple(value):
-            return encode_plain(plain(fields))
+        kind = type(value)
+        if kind in _PLAIN or (kind is int and -_EXACT < value < _EXACT) or (kind in _EMPTY and not value):
+            continue
+        return encode_plain(plain(fields))
     try:
         return _encode(fields)
     except ValueError:  # text that is no Unicode: said here, with its path
         return encode_plain(plain(fields))
-
-
-def _is_simple(value: object) -> bool:
-    kind = type(value)
-    if kind is int:
-        return -_EXACT < cast(int, value) < _EXACT
-    return (kind is dict or kind is list) and not value
 
 
 def event_of(row: Row, root_run_id: str, previous_event_id: str | None) -> BaseEvent:

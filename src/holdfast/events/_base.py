@@ -49,7 +49,6 @@ class EventMeta(StructMeta):
     latest: ClassVar[int] = 0
     """How many event classes there are: whoever keeps a list of them compares."""
     unstored: frozenset[str]
-    stored_fields: tuple[str, ...]
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> EventMeta:
         if "type" not in namespace:
@@ -67,13 +66,11 @@ class EventMeta(StructMeta):
                 f"{name} declares {', '.join(sorted(taken))}: every event has that already, stamped by emit(); "
                 f"choose another field name" + (" and write `type: ClassVar[str] = …`" if "type" in taken else "")
             )
-        cls.stored_fields = tuple(field for field in cls.__struct_fields__ if field not in cls.unstored)
         return cls
 
 
 _RESERVED = {
     *Envelope.__struct_fields__, "type", "timestamp", "opens", "closes", "durable", "definition", "unstored",
-    "stored_fields",
 }  # fmt: skip
 _definitions = itertools.count(1)
 
@@ -124,8 +121,6 @@ class BaseEvent(Struct, frozen=True, kw_only=True, eq=False, weakref=True, metac
     """False for what is only worth seeing live (chunks): never recorded, never journalled."""
     unstored: ClassVar[frozenset[str]] = frozenset({"env"})
     """Fields that a journal leaves out: it has them elsewhere."""
-    stored_fields: ClassVar[tuple[str, ...]] = ()
-    """The other fields."""
 
     env: Envelope | None = None
 

@@ -254,7 +254,7 @@ class EventBus:
         outlet = inside.outlets.get(here.run_id)
         if outlet is None or outlet.refused or inside.generation != Forks.generation:
             outlet = self._inside.outlet_at(here)
-        if inside.wants(outlet, event_type):
+        if (outlet.is_recorded and event_type.durable) or inside.wants(outlet, event_type):
             event = event_type(**payload)
             if here.replaying or outlet is inside.outside:
                 self.emit(source, event)
@@ -290,7 +290,12 @@ class EventBus:
 
     def wants(self, event_type: type[BaseEvent]) -> bool:
         """Whether anybody would see an event of this class emitted here and now."""
-        return self._inside.wants(self._inside.outlet_at(position.get()), event_type)
+        inside, here = self._publisher, position.get()
+        outlet = inside.outlets.get(here.run_id)
+        if outlet is None or outlet.refused or inside.generation != Forks.generation:
+            outlet = self._inside.outlet_at(here)
+        is_quiet = outlet.version == inside.version and event_type in outlet.quiet
+        return not is_quiet and inside.wants(outlet, event_type)
 
     def replay(self, source: object, event: BaseEvent) -> None:
         """Show a recorded event to the handlers again, with `is_replaying()` true: not stamped, recorded or numbered."""
@@ -432,8 +437,7 @@ class EventBus:
         """Give a starting run its way onto the bus. Numbers go on from `sequence` when a run is resumed."""
         inside = self._inside
         tree = parent.tree if parent is not None else Tree(inside.calls, run_id, loop, sequence)
-        outlet = Outlet(run_id, tree, parent, entity, state, name)
-        outlet.log = log or outlet.log
+        outlet = Outlet(run_id, tree, parent, entity, state, name, log)
         if entity is not None:
             for recording in outlet.states:
                 recording.register(entity, tree.root_run_id or "")
@@ -451,7 +455,7 @@ class EventBus:
                 inside.recording.state.finish_tree(outlet.run_id or "")
             outlet.table = outlet.state = outlet.log = outlet.crowded = None
             outlet.states = ()
-            outlet.is_open = False
+            outlet.is_open = outlet.is_recorded = False
 
     def path_of(self, run_id: str | None) -> tuple[str, ...]:
         """The name of a run that lives, after the names of the runs around it; its id if it has ended."""

@@ -224,6 +224,7 @@ class Outlet:
         "crowded",
         "entity",
         "is_open",
+        "is_recorded",
         "known",
         "log",
         "parent",
@@ -246,6 +247,7 @@ class Outlet:
         entity: Any,
         state: RuntimeState | None,
         name: str = "",
+        log: EventLog | None = None,
     ) -> None:
         self.run_id = run_id
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), name or run_id or "")
@@ -260,8 +262,10 @@ class Outlet:
         """The recordings its events belong in: its own, and those of the runs around it."""
         self.state: RuntimeState | None = self.states[0] if self.states else None
         """What handlers are shown: the recording of this run, or of the nearest run around it."""
-        self.log: EventLog | None = parent.log if parent else None
+        self.log: EventLog | None = log or (parent.log if parent else None)
         """Where every durable event of the tree is written down, if anywhere."""
+        self.is_recorded = self.state is not None or self.log is not None
+        """Whether its events are kept, so that every durable one of them must be built."""
         self.table: HandlerTable | None = None
         self.is_open = True
         self.version = -1
@@ -271,11 +275,6 @@ class Outlet:
         """Event types that nobody would see, in the same version."""
         self.refused: set[str] = set()
         """Steps that were disowned: what they emit late is refused."""
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether its events are kept, so that every one of them must be built."""
-        return self.state is not None or self.log is not None
 
     def crowding(self) -> Future[None] | None:
         """What those who emit wait for while a reader of this run, or of a run around it, is behind; None if none is."""

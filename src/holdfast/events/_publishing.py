@@ -197,10 +197,12 @@ class Publisher:
             ),
         )  # fmt: skip
         tree.last_event_id = event_id
-        if outlet.log is not None and event.durable:
-            outlet.log.record(event)
-        recorded = self.recording.armed or outlet.state is not None
-        return after, self.recording.keep(outlet, event) if recorded else None
+        if event_type.durable:
+            if outlet.log is not None:
+                outlet.log.record(event)
+            for state in outlet.states:
+                state.record(event)
+        return after, self.recording.keep(outlet, event) if self.recording.armed else outlet.state
 
     def _refuse_late(self, outlet: Outlet) -> None:
         self.refuse_if_closed("emit")

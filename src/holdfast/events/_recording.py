@@ -14,13 +14,8 @@ class Recording:
         self.armed = False
         self.state: RuntimeState | None = None
 
-    def keep(self, outlet: Outlet, event: BaseEvent) -> RuntimeState | None:
-        """Record an event wherever that is armed. Returns the state that handlers are shown: the run's own first."""
-        if event.durable:
-            for state in outlet.states:
-                state.record(event)
-        if not self.armed:
-            return outlet.state
+    def keep(self, outlet: Outlet, event: BaseEvent) -> RuntimeState:
+        """Record an event of any run. Returns the state that handlers are shown: the run's own first."""
         if self.state is None:  # nothing was recorded yet, or it was dropped
             self.state = RuntimeState()
         if outlet.entity is not None:

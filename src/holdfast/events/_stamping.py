@@ -36,11 +36,6 @@ def describe(source: object) -> EventSource:
     )
 
 
-def moved(here: Position, scope: Scope | None) -> Position:
-    """`here`, inside another scope."""
-    return Position(here.run_id, scope, here.subject, here.triggered_by, here.step_id, here.replaying)
-
-
 def opener_of(scope: Scope | None, kind: str) -> Scope | None:
     """The nearest open scope of a kind. A run's scopes end with the run: those around it are not its to close."""
     while scope is not None:
@@ -54,10 +49,15 @@ def opener_of(scope: Scope | None, kind: str) -> Scope | None:
 
 def place(here: Position, event_type: type[BaseEvent], event_id: str) -> tuple[Position, str | None, str | None]:
     """Where the emitter stands after the event, the event's parent, and the opener it closes."""
-    scope, started = here.scope, None
-    if event_type.closes is not None and (opener := opener_of(scope, event_type.closes)) is not None:
-        scope, started = opener.outer, opener.event_id
+    scope, started, opens, closes = here.scope, None, event_type.opens, event_type.closes
+    if closes is not None:
+        opener = scope if scope is not None and scope.kind == closes else opener_of(scope, closes)
+        if opener is not None:
+            scope, started = opener.outer, opener.event_id
     parent = scope.event_id if scope is not None else None
-    if event_type.opens is not None:
-        scope = Scope(event_id, event_type.opens, scope)
-    return (here if scope is here.scope else moved(here, scope)), parent, started
+    if opens is not None:
+        scope = Scope(event_id, opens, scope)
+    if scope is here.scope:
+        return here, parent, started
+    after = Position(here.run_id, scope, here.subject, here.triggered_by, here.step_id, here.replaying)
+    return after, parent, started

@@ -6,12 +6,12 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin
 
 import msgspec
 
 from holdfast.checkpoints import CheckpointConfig, Where
-from holdfast.context import current_run_id
+from holdfast.context import current_run_id, position
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.events.families.flow import FlowPlotEvent
@@ -67,6 +67,8 @@ class Flow(Generic[S]):
     name: str
     """What its runs are called: in the class, in `Flow(name=…)`, else the name of the class."""
     flow_id: str
+    event_source: EventSource
+    """What its events say of where they come from."""
     state_example: Any
     checkpoint: CheckpointConfig | None
     """Where its runs are written down, if they are; `True` means the project's own store."""
@@ -76,7 +78,7 @@ class Flow(Generic[S]):
     """What each run of it may use, with the agents and crews inside it."""
 
     _starter: Starter
-    _live: dict[str, Kickoff]
+    _live: dict[str | None, Kickoff]
     """Those that run now, by the ids of their runs."""
     _latest: Kickoff | None
     _state_type: ClassVar[Any] = None
@@ -106,6 +108,7 @@ class Flow(Generic[S]):
     ) -> None:
         self.flow_id = new_id()
         self.name = self._or_of_class("name", name or None) or type(self).__name__
+        self.event_source = EventSource("flow", self.flow_id, self.name)
         self.state_example = initial_state if initial_state is not None else self._declared_state()
         self._starter = Starter(runtime)
         self.checkpoint = checkpoint_config(self._or_of_class("checkpoint", checkpoint))
@@ -160,7 +163,8 @@ class Flow(Generic[S]):
     @property
     def state(self) -> S:
         """The state: in a method, that method's own view of it; outside, that of the latest run."""
-        return cast(S, self._kickoff().cell.current())
+        kickoff = self._live.get(position.get().run_id) or self._kickoff()  # the first in nearly every case
+        return kickoff.cell.current()  # type: ignore[no-any-return]
 
     @state.setter
     def state(self, value: S) -> None:
@@ -208,10 +212,6 @@ class Flow(Generic[S]):
     def entity_type(self) -> str:
         return "flow"
 
-    @property
-    def event_source(self) -> EventSource:
-        return EventSource("flow", self.flow_id, self.name)
-
     def _kickoff(self) -> Kickoff:
         """The kickoff that this code belongs to; outside any, the latest."""
         found = self._live.get(current_run_id() or "") or self._latest
@@ -221,6 +221,7 @@ class Flow(Generic[S]):
 
     def keep_kickoff(self, run_id: str, kickoff: Kickoff) -> None:
         """A kickoff begins: it is the latest."""
+        self.event_source = EventSource("flow", self.flow_id, self.name)  # it may have been given another name
         self._live[run_id] = self._latest = kickoff
 
     def forget_kickoff(self, run_id: str) -> None:

@@ -97,23 +97,27 @@ class FlowProgram:
         return None
 
     def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:
+        assert isinstance(fact, _TOLD), f"no event tells of {fact}"
+        told = {"flow_name": self._flow.name, "method_name": fact.step, "execution": fact.number}
         if isinstance(fact, Started):
-            params = {} if result is None else {"result": result}
-            return MethodExecutionStartedEvent, self._about(fact.step, fact.number, params=params)
-        if isinstance(fact, Completed):
-            told = {"result": result, "route": fact.route, "items": fact.items}
-            return MethodExecutionFinishedEvent, self._about(fact.step, fact.number, **told)
-        if isinstance(fact, Failed):
-            told = {"error": str(error), "error_type": type(error).__name__}
-            return MethodExecutionFailedEvent, self._about(fact.step, fact.number, **told)
-        if isinstance(fact, Waiting):
-            return MethodExecutionPausedEvent, self._about(fact.step, fact.number, **_question(error))
-        if isinstance(fact, Cancelled):
-            return MethodExecutionCancelledEvent, self._about(fact.step, fact.number)
-        raise TypeError(f"no event tells of {fact}")
+            told["params"] = {} if result is None else {"result": result}
+        elif isinstance(fact, Completed):
+            told |= {"result": result, "route": fact.route, "items": fact.items}
+        elif isinstance(fact, Failed):
+            told |= {"error": str(error), "error_type": type(error).__name__}
+        elif isinstance(fact, Waiting):
+            told |= _question(error)
+        return _EVENTS[type(fact)], told
 
-    def _about(self, step: str, number: int, **more: Any) -> dict[str, Any]:
-        return {"flow_name": self._flow.name, "method_name": step, "execution": number, **more}
+
+_TOLD = (Started, Completed, Failed, Waiting, Cancelled)
+_EVENTS: dict[type[Fact], type[BaseEvent]] = {
+    Started: MethodExecutionStartedEvent,
+    Completed: MethodExecutionFinishedEvent,
+    Failed: MethodExecutionFailedEvent,
+    Waiting: MethodExecutionPausedEvent,
+    Cancelled: MethodExecutionCancelledEvent,
+}
 
 
 async def _at_once(result: Any) -> Any:

@@ -40,6 +40,9 @@ from holdfast.graph._program import Log, NoState, Program, StateCell
 from holdfast.runs import End, Run, RunStatus, Step
 from holdfast.threads import done_here
 
+FORGET_AT = 64
+"""How many results are kept before it is worth finding out which are still needed."""
+
 
 class Outcome(Struct, frozen=True):
     """What became of an execution."""
@@ -83,6 +86,7 @@ class Scheduler:
         self.event_ids: dict[str, str] = {}
         """Of the events that told of these results."""
         self._unanswered: list[AnswerPendingError] = []
+        self._announce = run.host.event_bus.announce
 
     # -- the loop, twice: in a thread, and on an event loop ----------------------------------------------------------
 
@@ -97,14 +101,15 @@ class Scheduler:
                 self._await_reader_in_thread()
             commands = self.decide()
             alone = self._alone(commands)
-            if alone is None or self.program.is_async(alone.step) or self.run.is_ending or self.run.is_held_back:
+            if alone is None or self.program.is_async(alone.step) or self.run.is_stopping:
                 return commands
             outside = position.set(self.place(alone))
             try:
-                self._begin_alone(alone)
+                self._cell.enter_alone(alone.key)  # it works on the state itself
+                given = self._tell_started(alone)
                 if self._log is not None:
                     self._log.commit_now()
-                self._record(self._attempt(alone), alone)
+                self._record(self._attempt(alone, given), alone)
             finally:
                 position.reset(outside)
 
@@ -207,20 +212,20 @@ class Scheduler:
             return command.execution
         return None
 
-    def _attempt(self, execution: Execution) -> Outcome:
+    def _attempt(self, execution: Execution, given: Any) -> Outcome:
         """Call a blocking step here."""
         try:
-            result = self.program.call(execution, self.given(execution))
+            result = self.program.call(execution, given)
         except AnswerPendingError as pending:
             return Outcome(Waiting(execution.step, execution.number), error=pending)
         except Exception as error:
             return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
         return self._completed(execution, result)
 
-    async def _attempt_async(self, execution: Execution) -> Outcome:
+    async def _attempt_async(self, execution: Execution, given: Any) -> Outcome:
         """Await an async step here."""
         try:
-            result = await self.program.call(execution, self.given(execution))
+            result = await self.program.call(execution, given)
         except AnswerPendingError as pending:
             return Outcome(Waiting(execution.step, execution.number), error=pending)
         except Exception as error:
@@ -239,11 +244,12 @@ class Scheduler:
     async def _await_alone(self, execution: Execution) -> None:
         outside = position.set(self.place(execution))
         try:
-            self._begin_alone(execution)
+            self._cell.enter_alone(execution.key)
+            given = self._tell_started(execution)
             try:
                 if self._log is not None:
                     await self._log.commit()
-                outcome = await self._attempt_async(execution)
+                outcome = await self._attempt_async(execution, given)
             except asyncio.CancelledError:
                 self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
                 raise
@@ -257,11 +263,6 @@ class Scheduler:
             self.drive_in_thread, name=self.graph.name, step_id=self.run.host.new_id(), context=copy_context()
         )
 
-    def _begin_alone(self, execution: Execution) -> None:
-        """Begin an execution where it stands: its events hang under it, and it works on the state itself."""
-        self._cell.enter_alone(execution.key)
-        self._tell_started(execution)
-
     # -- several at a time -------------------------------------------------------------------------------------------
 
     async def _overlap(self, commands: list[Command]) -> None:
@@ -271,8 +272,8 @@ class Scheduler:
         for execution in cancels:
             self._stop(execution)
         await self.commit()
-        for execution, context in prepared:
-            self._launch(execution, context)
+        for execution, given, context in prepared:
+            self._launch(execution, given, context)
         if cancels or not self._flying:
             return
         landing = {flight.landed: key for key, flight in self._flying.items()}
@@ -280,18 +281,17 @@ class Scheduler:
         for waiter in done & landing.keys():
             await self._land(landing[waiter])
 
-    def _prepare(self, execution: Execution) -> tuple[Execution, Context]:
+    def _prepare(self, execution: Execution) -> tuple[Execution, Any, Context]:
         """Make a place for an execution and tell that it starts; it does once that is safe."""
         context = copy_context()
         context.run(position.set, self.place(execution))
         self._cell.enter_shared(execution.key)
-        context.run(self._tell_started, execution)
-        return execution, context
+        return execution, context.run(self._tell_started, execution), context
 
-    def _launch(self, execution: Execution, context: Context) -> None:
+    def _launch(self, execution: Execution, given: Any, context: Context) -> None:
         attempt = self._attempt_async if self.program.is_async(execution.step) else self._attempt
         step = self.run.spawn_silently(
-            attempt, execution, name=execution.step, step_id=execution.key, context=context.copy()
+            attempt, execution, given, name=execution.step, step_id=execution.key, context=context.copy()
         )
         self._flying[execution.key] = Flight(execution, step, context, done_here(step.over))
 
@@ -323,11 +323,14 @@ class Scheduler:
 
     # -- recording ---------------------------------------------------------------------------------------------------
 
-    def _tell_started(self, execution: Execution) -> None:
+    def _tell_started(self, execution: Execution) -> Any:
+        """Tell that an execution starts. Returns what it is given."""
         fact = Started(execution.step, execution.number, execution.uses, execution.tries, execution.fallback)
-        event_type, payload = self.program.event(fact, self.given(execution), None)
-        self.run.tell(event_type, **payload)
+        given = self.given(execution)
+        event_type, payload = self.program.event(fact, given, None)
+        self._announce(self.run.speaker, event_type, payload)
         self.state = evolve(self.graph, self.state, fact)
+        return given
 
     def _record(self, outcome: Outcome, execution: Execution) -> None:
         """Make what happened part of the run: its state, the event, the fact. In the execution's own context."""
@@ -344,22 +347,29 @@ class Scheduler:
                 self._notify(outcome.result)
         else:
             self._cell.abandon(key)
-        if isinstance(outcome.error, AnswerPendingError):
-            self._unanswered.append(outcome.error)
-        elif outcome.error is not None:
-            self.errors[key] = outcome.error
-            if failure_label(execution.step) in self.graph.listeners:
-                told = StepFailure(execution.step, str(outcome.error), type(outcome.error).__name__)
-                key = failure_key(key)
-                self.results[key] = told
+        if outcome.error is not None:
+            key = self._note_error(execution, outcome.error)
         event_type, payload = self.program.event(outcome.fact, outcome.result, outcome.error)
-        if self._log is not None:
+        if delta is not None and self._log is not None:
             self._log.carry(delta)
-        event = self.run.tell(event_type, **payload)
-        if event is not None:
-            self.event_ids[key] = event.event_id
+        event = self._announce(self.run.speaker, event_type, payload)
+        if event is not None and event.env is not None:
+            self.event_ids[key] = event.env.event_id
         self.state = evolve(self.graph, self.state, outcome.fact)
-        self._forget()
+        if len(self.results) >= FORGET_AT:
+            self._forget()
+
+    def _note_error(self, execution: Execution, error: BaseException) -> str:
+        """Keep what an execution raised. Returns the key under which what listens to that is given it."""
+        key = execution.key
+        if isinstance(error, AnswerPendingError):
+            self._unanswered.append(error)
+            return key
+        self.errors[key] = error
+        if failure_label(execution.step) in self.graph.listeners:
+            key = failure_key(key)
+            self.results[key] = StepFailure(execution.step, str(error), type(error).__name__)
+        return key
 
     def _tell_conflict(self, key: str, result: Any, error: StateConflictError) -> None:
         changes = {} if error.changes is None else msgspec.to_builtins(error.changes)
@@ -368,7 +378,7 @@ class Scheduler:
 
     def _forget(self) -> None:
         """Let go of results that no step can be given any more."""
-        if len(self.results) < 64 or self.graph.keeps_results:
+        if self.graph.keeps_results:
             return
         needed = results_needed(self.state)
         self.results = {key: result for key, result in self.results.items() if key in needed}

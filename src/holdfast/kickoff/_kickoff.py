@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -52,7 +53,6 @@ class Kickoff:
         self._opening = opening
         self.feedback: list[HumanFeedbackResult] = []
         self.outputs = Outputs()
-        self._cell: SharedState | None = None
         self.asking: Asking | None = None
         self.run_id: str | None = None
         self._saving: Saver | None = None
@@ -64,16 +64,10 @@ class Kickoff:
         """By execution key, as far as they are still known; of a graph that keeps its results, all."""
         self._timer: Future[Any] | None = None
 
-    @property
+    @cached_property
     def cell(self) -> SharedState:
         """The state, and who works on it; a fresh one if nothing has begun."""
-        if self._cell is None:
-            self._cell = SharedState(fresh_state(self._front.state_example))
-        return self._cell
-
-    @cell.setter
-    def cell(self, cell: SharedState) -> None:
-        self._cell = cell
+        return SharedState(fresh_state(self._front.state_example))
 
     def show(self, restored: Restored, runtime: Any) -> None:
         """Be what was recorded, to be looked at before it goes on."""

@@ -275,6 +275,11 @@ class Run:
         """Whether a step would wait at the gate."""
         return self._resumed is not None
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether no step is to begin now: its end was requested, or it is held back."""
+        return self.ending.is_requested or self._resumed is not None
+
     async def gate(self) -> None:
         """Where a step waits before it begins, while the run is paused."""
         while (resumed := self._resumed) is not None:
