@@ -76,6 +76,7 @@ class Driver(Body):
         if self._end is None:
             super()._notice(thread)
         else:  # only now: the thread is free for whoever hears of the end
+            self._thread = None  # which refers to this step: they would go only with the garbage
             self._see_off(self._end)
 
     def _complete(self, result: Any) -> None:
@@ -128,7 +129,8 @@ async def _end_as_asked(run: Run) -> None:
 async def _leave(run: Run) -> None:
     in_handler.set(False)
     position.set(run.place)
-    await see_off(run, run.ending.requested.result())
+    assert run.ending.asked is not None
+    await see_off(run, run.ending.asked)
 
 
 def supervise(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -157,8 +159,8 @@ async def _supervise(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) 
 
 def _is_stillborn(run: Run) -> bool:
     """Whether a new run was cancelled before it began: the one end that needs no beginning."""
-    requested = run.ending.requested
-    return run.status is RunStatus.CREATED and requested.done() and requested.result().status is RunStatus.CANCELLED
+    asked = run.ending.asked
+    return asked is not None and asked.status is RunStatus.CANCELLED and run.status is RunStatus.CREATED
 
 
 async def _until_requested(run: Run) -> None:

@@ -36,39 +36,52 @@ class Ending:
         self._lock = threading.Lock()
         self._entered = False
         self.is_requested = False
-        """`requested.done()` without its lock: every step asks."""
+        """Whether there was a request: every step looks."""
         self.on_request: Callable[[], None] | None = None
         """What is called when somebody asks who does not finish it himself."""
-        self.requested: Future[End] = Future()
-        """Set by the first request."""
+        self._requested: Future[End] | None = None
+        self.asked: End | None = None
+        """What the first request asked for."""
         self.done: Future[End] = Future()
         """Set when nothing of the run is left."""
         self.problem: BaseException | None = None
         """Why the end could not be stored, if it could not."""
 
+    @property
+    def requested(self) -> Future[End]:
+        """Set by the first request."""
+        with self._lock:
+            if self._requested is None:  # a run that goes well does without
+                self._requested = Future()
+                if self.asked is not None:
+                    self._requested.set_result(self.asked)
+            return self._requested
+
     def request(self, end: End) -> bool:
         """Ask for the end. Says whether this was the first request."""
-        with self._lock:
-            if self.is_requested:
-                return False
-            self.is_requested = True
-            self.requested.set_result(end)
+        if not self._ask(end):
+            return False
         if (tell := self.on_request) is not None:
             tell()
         return True
 
     def claim(self, end: End) -> bool:
         """Ask for the end and begin to finish in the same breath. Says whether nobody had asked before."""
+        return self._ask(end, entered=True)
+
+    def _ask(self, end: End, entered: bool = False) -> bool:
         with self._lock:
-            if self.is_requested:
+            if self.asked is not None:
                 return False
-            self.is_requested = self._entered = True
-            self.requested.set_result(end)
-            return True
+            self.asked, self.is_requested, self._entered = end, True, entered
+            waiting = self._requested
+        if waiting is not None:
+            waiting.set_result(end)
+        return True
 
     @property
     def reason(self) -> str:
-        return self.requested.result().reason if self.requested.done() else ""
+        return self.asked.reason if self.asked is not None else ""
 
     def enter_door(self) -> End:
         """Begin to finish. Raises AlreadyFinishedError for whoever comes second."""
@@ -79,7 +92,8 @@ class Ending:
                     f"run {self._run_id} went through finish() before; to end a run call request_end() or cancel()"
                 )
             self._entered = True
-        return self.requested.result()
+            assert self.asked is not None
+            return self.asked
 
     @property
     def entered(self) -> bool:

@@ -132,12 +132,8 @@ class Holdings:
     def close_if_quiet(self, body: Step | None) -> bool:
         """Take nothing more, if nothing is held but the body. Says whether that was so."""
         with self._lock:
-            if (
-                self._children
-                or self._leases
-                or self._channels
-                or any(step is not body for step in self._steps.values())
-            ):
+            alone = not self._steps or (body is not None and self._steps.keys() == {body.id})
+            if not alone or self._children or self._leases or self._channels:
                 return False
             self._closed_to = EVERYTHING
             return True

@@ -204,9 +204,12 @@ class Run:
 
     def move(self, event_type: type[BaseEvent], /, **payload: Any) -> BaseEvent | None:
         """Tell of something that happens to the run as a whole; what comes later stands where it leads."""
-        with at(self.place):
-            event = self.tell(event_type, **payload)
+        outside = position.set(self.place)
+        try:
+            event = self.host.event_bus.announce(self.speaker, event_type, payload)
             self.place = position.get()
+        finally:
+            position.reset(outside)
         return event
 
     def _here(self) -> Position:
@@ -221,7 +224,7 @@ class Run:
             source = self._status
             check_transition(self.id, source, target)
             self._status = target
-            self.move(event_type, from_status=source.value, **payload)
+            self.move(event_type, from_status=str(source), **payload)
 
     def begin(self) -> None:
         """Enter `running`, if it has not. Its driver calls this."""
@@ -238,9 +241,12 @@ class Run:
         source = self._status
         check_transition(self.id, source, end.status)
         event_type, payload = _end_event(end)
-        with at(self.place):
-            tell = self.host.event_bus.stage(self.speaker, event_type, {"from_status": source.value, **payload})
+        outside = position.set(self.place)
+        try:
+            tell = self.host.event_bus.stage(self.speaker, event_type, {"from_status": str(source), **payload})
             self.place = position.get()
+        finally:
+            position.reset(outside)
 
         def enter() -> None:
             with self._status_lock:
