@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from holdfast import CheckpointConfig, Flow, FlowState, Runtime, RuntimeState, listen, or_, router, start
 from holdfast.errors import NotStorableError, StorageError, UsageError
-from holdfast.events import FlowStartedEvent, MethodExecutionFinishedEvent
+from holdfast.events import BaseEvent, FlowFinishedEvent, FlowStartedEvent, MethodExecutionFinishedEvent
+from holdfast.ports import Row
 from holdfast.stores import SqliteStore
 
 
@@ -174,6 +176,61 @@ def test_s1_13_the_record_of_a_durable_run_is_bounded(tmp_path: Path, runtime: R
         Long(runtime=runtime, checkpoint=CheckpointConfig(store, durability="exit")).kickoff()
     assert len(kept) == 801
     assert max(kept) == 1000
+
+
+def test_s1_13_an_event_that_nobody_hears_is_written_and_recorded_like_one_that_is_heard(
+    tmp_path: Path, runtime: Runtime
+) -> None:
+    seen: list[dict[str, BaseEvent]] = []
+
+    class Chain(Flow[Sum]):
+        @start()
+        def one(self) -> tuple[str, float]:
+            return "a", 1.5
+
+        @listen(one)
+        async def two(self, given: tuple[str, float]) -> Path:
+            return Path(given[0])
+
+        @listen(two)
+        def three(self, given: Path) -> list[Path]:
+            self.state.total = 3
+            return [given]
+
+    @runtime.event_bus.on(FlowFinishedEvent)
+    def look(source: object, event: FlowFinishedEvent, state: RuntimeState) -> None:
+        events = [node.event for node in state.event_record]
+        seen.append({f"{event.type} {getattr(event, 'method_name', '')}": event for event in events})
+
+    rows = []
+    with SqliteStore(tmp_path / "journal.db") as store:
+        for is_heard in (False, True):
+            if is_heard:
+                runtime.event_bus.on(BaseEvent)(lambda source, event: None)
+            flow = Chain(runtime=runtime, checkpoint=CheckpointConfig(store))
+            assert flow.kickoff({"id": "same"}) == [Path("a")]
+            rows.append(asyncio.run(_rows(store, str(flow.run_id))))
+    unheard, heard = rows
+    for one, other in zip(unheard, heard, strict=True):
+        assert (one.type, one.delta, one.seq) == (other.type, other.delta, other.seq)
+        assert json.loads(one.payload) == json.loads(other.payload)
+        assert (one.source_type, one.source_name) == (other.source_type, other.source_name)
+    assert _links(unheard) == _links(heard)
+    assert list(seen[0]) == list(seen[1])
+    for name in seen[0]:
+        mine, theirs = ({**asdict(found[name]), "env": None} for found in seen)
+        assert mine == theirs  # the live results, not what is stored of them
+
+
+async def _rows(store: SqliteStore, run_id: str) -> list[Row]:
+    return [row async for row in store.read(run_id)]
+
+
+def _links(rows: list[Row]) -> list[tuple[int | None, ...]]:
+    """Which rows each one names, by their places."""
+    places = {row.event_id: place for place, row in enumerate(rows)}
+    named = [(row.parent_event_id, row.triggered_by_event_id, row.started_event_id) for row in rows]
+    return [tuple(places.get(str(event_id)) for event_id in ids) for ids in named]
 
 
 def test_s0_7_what_a_durable_run_records_is_freed_with_it_and_a_plain_one_records_nothing(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from holdfast.graph import (
     AllOf,
     AnyOf,
@@ -127,6 +129,14 @@ def test_what_a_route_triggers_is_given_what_the_router_was_given() -> None:
     play.finish("a")
     play.finish("r", 1, "left")
     assert play.state.running["l#1"].cause == "a#1"
+
+
+def test_what_a_route_triggers_is_given_the_result_of_a_router_that_hands_it_on() -> None:
+    router = Node("r", Source("a"), is_router=True, routes=("left",), hands_on=True)
+    play = Play(start("a"), router, listen("l", Source(route_label("left"))))
+    play.finish("a")
+    play.finish("r", 1, "left")
+    assert play.state.running["l#1"].cause == "r#1"
 
 
 def test_a_router_triggers_those_who_listen_to_its_name_too() -> None:
@@ -256,6 +266,50 @@ def test_a_loop_without_end_fails_and_goes_on_under_a_higher_limit() -> None:
     assert "work was triggered 3 times" in failed.errors[0]
     higher = Graph("test", nodes, 5)
     assert [c.execution.key for c in decide(higher, play.state) if isinstance(c, Start)] == ["work#3"]
+
+
+def test_routes_that_nobody_listens_to_lead_nowhere_and_are_not_remembered() -> None:
+    play = Play(start("a"), listen("r", any_of("a", route_label("again")), router=True), max_calls=1000)
+    play.finish("a")
+    for number in range(1, 100):
+        play.finish("r", number, "again")
+    known = len(play.graph.sequels)
+    for number in range(100):
+        evolve(play.graph, play.state, Completed("r", 100, f"nowhere{number}"))
+    assert len(play.graph.sequels) <= known + 1
+    play.finish("r", 100, "nowhere")
+    assert play.next == [Complete("r#100")]
+
+
+def test_facts_about_steps_that_a_change_took_away_change_nothing() -> None:
+    play = Play(start("a"), start("b"), listen("c", Source("a")))
+    rest = Graph("test", (start("b"),))
+    ready = fold(play.graph, [Began()])
+    for state, fact in (
+        (ready, Started("a", 1)),
+        (play.state, Completed("a", 1)),
+        (play.state, Failed("a", 1, "broke")),
+        (play.state, Waiting("a", 1)),
+        (play.state, Cancelled("a", 1)),
+    ):
+        assert evolve(rest, state, fact) == state
+
+
+def test_a_step_in_a_loop_makes_few_calls() -> None:
+    # each costs, most of all after a commit, when nothing is in the processor's caches: see bench/rows/flows.py
+    graph = Graph("loop", (start("a"), listen("work", any_of("a", route_label("again")), "again", "done")))
+    state = fold(graph, [Began(), Started("a", 1), Completed("a", 1), Started("work", 1)])
+    state = fold(graph, [Completed("work", 1, "again"), Started("work", 2)], state)
+    calls: list[str] = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        state = evolve(graph, state, Completed("work", 2, "again"))
+        decide(graph, state)
+        evolve(graph, state, Started("work", 3))
+    finally:
+        sys.setprofile(before)
+    assert calls == ["evolve", "_complete", "_arrive", "decide", "evolve", "_start", "__get__"]
 
 
 def test_facts_that_come_late_change_nothing() -> None:

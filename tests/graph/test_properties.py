@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from copy import deepcopy
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ from holdfast.graph import (
     Source,
     Start,
     Started,
+    Waiting,
     decide,
     each_label,
     evolve,
@@ -165,14 +167,30 @@ def test_a_failed_run_that_is_resumed_without_the_fault_ends(graph: Graph, seed:
     assert looped or not final.halted
 
 
+def facts_about(graph: Graph) -> st.SearchStrategy[Fact]:
+    """Whatever may be told: of executions there are and of others, in time or too late."""
+    step, number = st.sampled_from([*graph.by_name, "gone"]), st.integers(1, 3)
+    route, items = st.sampled_from((None, *ROUTES, "nowhere")), st.sampled_from((None, 0, 2))
+    return st.one_of(
+        st.just(Began()),
+        st.builds(Started, step, number),
+        st.builds(Completed, step, number, route, items),
+        st.builds(Failed, step, number, st.just("broke")),
+        st.builds(Cancelled, step, number),
+        st.builds(Waiting, step, number),
+    )
+
+
 @settings(max_examples=100, deadline=None)
 @given(graphs(), st.integers(0, 10_000), st.data())
 def test_the_core_changes_nothing_in_place(graph: Graph, seed: int, data: st.DataObject) -> None:
     facts = play(World(graph, seed, failing=True), [], data)
     states = [GraphState()]
-    shown = [repr(states[0])]
+    copies = [deepcopy(states[0])]
     for fact in facts:
-        states.append(evolve(graph, states[-1], fact))
-        shown.append(repr(states[-1]))
-        decide(graph, states[-1])
-    assert [repr(state) for state in states] == shown
+        for told in (*data.draw(st.lists(facts_about(graph), max_size=1)), fact):
+            states.append(evolve(graph, states[-1], told))
+            copies.append(deepcopy(states[-1]))
+            decide(graph, states[-1])
+    assert states == copies
+    assert list(map(repr, states)) == list(map(repr, copies))  # in the same order, too

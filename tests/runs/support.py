@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from holdfast import BaseEvent, Runtime
 
@@ -77,6 +78,9 @@ class NotedJournal:
 
     def record(self, event: BaseEvent) -> None:
         self.recorded.append(event.type)
+
+    def write(self, event_type: type[BaseEvent], payload: dict[str, Any], envelope: object) -> None:
+        self.recorded.append(event_type.type)
 
     async def commit_end(self, run_id: str, status: str) -> None:
         await self._hook()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from holdfast.checkpoints._document import Document, decode_document, encode_document
 from holdfast.checkpoints._export import export_checkpoint
 from holdfast.checkpoints._provider_json import JsonProvider
-from holdfast.events._base import BaseEvent
+from holdfast.events._base import BaseEvent, Envelope, stamp
 from holdfast.events._record import EventRecord
 from holdfast.events._state import RuntimeState
 from holdfast.ports import JournalStore, Mark, Row
@@ -58,20 +60,34 @@ class RecordedTree:
             return thread.submit(asyncio.run, self.acheckpoint(directory, branch)).result()
 
 
+Unbuilt: TypeAlias = tuple[type[BaseEvent], dict[str, Any], Envelope]
+"""An event that nobody heard: its class, all of its fields, its stamp."""
+
+
+def _built(event_type: type[BaseEvent], payload: dict[str, Any], envelope: Envelope) -> BaseEvent:
+    event = event_type(**payload)
+    stamp(event, envelope)
+    return event
+
+
 class JournalledState(RuntimeState):
     """What handlers are shown of a tree that is written down: its newest events. The others are in the journal."""
 
     def __init__(self, shown: int, branch: str, parent_id: str | None) -> None:
-        self._recent: deque[BaseEvent] = deque(maxlen=shown)
+        self._recent: deque[BaseEvent | Unbuilt] = deque(maxlen=shown)
         super().__init__(max_events=shown, branch=branch, parent_id=parent_id)
-        self.record = self._recent.append  # type: ignore[method-assign, assignment]  # with every event: a call less
+        self.show: Callable[[Unbuilt], None] = self._recent.append
+        """Keep an event that is not built yet."""
+
+    def record(self, event: BaseEvent) -> None:
+        self._recent.append(event)
 
     @property
     def event_record(self) -> EventRecord:
-        """The newest events, linked. Linked when it is asked for: most runs are never looked at."""
+        """The newest events, linked. Built and linked when it is asked for: most runs are never looked at."""
         record = EventRecord(self.max_events)
         for event in list(self._recent):
-            record.add(event)
+            record.add(_built(*event) if isinstance(event, tuple) else event)
         return record
 
     def finish_tree(self, root_run_id: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,13 +18,13 @@ from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._fold import Fold, Progress
 from holdfast.checkpoints._live import JournalledState, RecordedTree, Unstored, live_document
 from holdfast.checkpoints._marks import Marking
-from holdfast.checkpoints._rows import row_of
+from holdfast.checkpoints._rows import row_of, stored_fields
 from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
 from holdfast.context import Position
 from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
-from holdfast.events._base import BaseEvent
+from holdfast.events._base import BaseEvent, Envelope
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
 from holdfast.ports import Batch, JournalStore, Mark, Row, Session
@@ -100,8 +101,20 @@ class RunLog(RecordedTree):
 
     def record(self, event: BaseEvent) -> None:
         """Take down an event. Under the bus's lock, so rows are in the order of the events."""
+        assert event.env is not None
+        self._take(event.type, stored_fields(event), event.env)
+
+    def write(self, event_type: type[BaseEvent], payload: dict[str, Any], envelope: Envelope) -> None:
+        """`record` for an event that nobody hears, so that none was built."""
+        fields = payload
+        if len(payload) != event_type.stored_size:
+            fields = {name: value for name, value in payload.items() if name not in event_type.unstored}
+        self._take(event_type.type, fields, envelope)
+        self.state.show((event_type, payload, envelope))
+
+    def _take(self, tag: str, fields: dict[str, Any], envelope: Envelope) -> None:
         with self._lock:
-            row = row_of(event, self._seq + 1, self._carried.pop(threading.get_ident(), None))
+            row = row_of(tag, fields, envelope, self._seq + 1, self._carried.pop(threading.get_ident(), None))
             if self.secrets:
                 row = self._concealed(row)
             size = len(row.payload) if row.delta is None else len(row.payload) + len(row.delta)
@@ -110,8 +123,8 @@ class RunLog(RecordedTree):
             self._seq += 1
             self._size += size
             self._rows.append(row)
-            if row.type in self._triggers or "*" in self._triggers:
-                self._mark(row, row.type)
+            if tag in self._triggers or "*" in self._triggers:
+                self._mark(row, tag)
 
     def _concealed(self, row: Row) -> Row:
         payload = row.payload

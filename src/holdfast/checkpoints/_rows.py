@@ -24,15 +24,19 @@ _EMPTY = frozenset({dict, list})
 _EXACT = 2**53  # integers that every reader of JSON takes for what they are
 
 
-def row_of(event: BaseEvent, seq: int, delta: bytes | None = None) -> Row:
-    """A stamped event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
-    envelope, fields = event.env, asdict(event)
-    assert envelope is not None
+def stored_fields(event: BaseEvent) -> dict[str, Any]:
+    """What a journal has of an event, besides its stamp."""
+    fields = asdict(event)
     for name in event.unstored:
         del fields[name]
+    return fields
+
+
+def row_of(tag: str, fields: dict[str, Any], envelope: Envelope, seq: int, delta: bytes | None) -> Row:
+    """An event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
     return Row(
         seq,
-        event.type,
+        tag,
         envelope.event_id,
         envelope.at_us,
         envelope.run_id or "",

@@ -266,6 +266,23 @@ class EventBus:
             position.set(after)
         return None
 
+    def note(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> str | None:
+        """`announce` for callers that want the event's id only: no event is built where nobody but a journal takes it."""
+        inside, here = self._publisher, position.get()
+        outlet = inside.outlets.get(here.run_id)
+        if (
+            outlet is not None
+            and outlet.version == inside.version
+            and event_type in outlet.unheard
+            and len(payload) == event_type.payload_size
+            and not (outlet.refused or here.replaying)
+            and inside.generation == Forks.generation
+            and (event_id := inside.write_down(outlet, source, event_type, payload, here)) is not None
+        ):
+            return event_id
+        event = self.announce(source, event_type, payload)
+        return event.env.event_id if event is not None and event.env is not None else None
+
     def tell_outside(self, source: object, *events: BaseEvent) -> None:
         """Emit events that belong to no run by their nature, such as a signal: they do not count as astray.
 
@@ -454,7 +471,7 @@ class EventBus:
             if outlet.parent is None and inside.recording.state is not None:
                 inside.recording.state.finish_tree(outlet.run_id or "")
             outlet.table = outlet.state = outlet.log = outlet.crowded = None
-            outlet.states = ()
+            outlet.states, outlet.unheard = (), set()
             outlet.is_open = outlet.is_recorded = False
 
     def path_of(self, run_id: str | None) -> tuple[str, ...]:

@@ -13,10 +13,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from holdfast.context import position
-from holdfast.events._base import BaseEvent
+from holdfast.events._base import BaseEvent, Envelope
 from holdfast.events._calling import Barrier, HandlerCalls, Item
 from holdfast.events._handlers import HandlerFunction, HandlerTable, Lane, Plan, name_of
 from holdfast.events._mailbox import in_handler
@@ -25,10 +25,20 @@ if TYPE_CHECKING:
     from ._state import RuntimeState
 
 
+Payload: TypeAlias = dict[str, Any]
+
+
 class EventLog(Protocol):
     """Takes down the durable events of a run tree, in order, as they are stamped. Under the bus's lock: be quick."""
 
+    state: Any
+    """What handlers are shown of the tree."""
+
     def record(self, event: BaseEvent) -> None: ...
+
+    def write(self, event_type: type[BaseEvent], payload: Payload, envelope: Envelope) -> None:
+        """`record` for an event that nobody hears, so that none was built: all of its fields, and its stamp."""
+        ...
 
 
 class Tree:
@@ -223,6 +233,7 @@ class Outlet:
     __slots__ = (
         "crowded",
         "entity",
+        "has_only_log",
         "is_open",
         "is_recorded",
         "known",
@@ -236,6 +247,7 @@ class Outlet:
         "states",
         "table",
         "tree",
+        "unheard",
         "version",
     )
 
@@ -264,6 +276,8 @@ class Outlet:
         """What handlers are shown: the recording of this run, or of the nearest run around it."""
         self.log: EventLog | None = log or (parent.log if parent else None)
         """Where every durable event of the tree is written down, if anywhere."""
+        self.has_only_log = self.log is not None and self.states == (self.log.state,)
+        """Whether nothing but its log keeps its events: of those that nobody hears, that needs no more than the payload."""
         self.is_recorded = self.state is not None or self.log is not None
         """Whether its events are kept, so that every durable one of them must be built."""
         self.table: HandlerTable | None = None
@@ -273,6 +287,8 @@ class Outlet:
         """Plans by event type, good for one version of the bus's listeners."""
         self.quiet: set[type[BaseEvent]] = set()
         """Event types that nobody would see, in the same version."""
+        self.unheard: set[type[BaseEvent]] = set()
+        """Event types that nothing but its log takes, in the same version."""
         self.refused: set[str] = set()
         """Steps that were disowned: what they emit late is refused."""
 

@@ -13,7 +13,7 @@ from holdfast.context import OUTSIDE, Forks, Position, at, position
 from holdfast.errors import BusClosedError, EventReusedError, HoldfastError, RunEndedError
 from holdfast.events._base import BaseEvent, Envelope
 from holdfast.events._calling import Barrier, HandlerCalls, Item
-from holdfast.events._delivery import Outlet, Tree
+from holdfast.events._delivery import Outlet, Payload, Tree
 from holdfast.events._handlers import NOTHING, HandlerTable, Plan, joined
 from holdfast.events._mailbox import in_handler
 from holdfast.events._recording import Recording
@@ -89,13 +89,15 @@ class Publisher:
     def plan(self, outlet: Outlet, event_type: type[BaseEvent]) -> Plan:
         """What is to be done with an event of a run: for the bus's handlers first, then for the run's own and its ancestors'."""
         if outlet.version != self.version:
-            outlet.known, outlet.quiet, outlet.version = {}, set(), self.version
+            outlet.known, outlet.quiet, outlet.unheard, outlet.version = {}, set(), set(), self.version
         known = outlet.known
         plan = known.get(event_type)
         if plan is None:
             with self.lock:  # tables do not change meanwhile
                 plan = joined([table.plan(event_type) for table in (self.table, *outlet.tables())])
             known[event_type] = plan
+            if plan is NOTHING and event_type.durable and outlet.has_only_log and not self.recording.armed:
+                outlet.unheard.add(event_type)
         return plan
 
     def wants(self, outlet: Outlet, event_type: type[BaseEvent]) -> bool:
@@ -166,43 +168,63 @@ class Publisher:
             except HoldfastError:  # it is not this emitter's event, and its own emitter is long gone
                 log.exception("an event emitted by a finaliser was refused")
 
+    def write_down(
+        self, outlet: Outlet, source: object, event_type: type[BaseEvent], payload: Payload, here: Position
+    ) -> str | None:
+        """Number, link and write down what only the run's log takes: no event is built for it. Returns its id.
+
+        None, with nothing done, inside the block that stamps another, or at the run's end: build it and `publish` it.
+        """
+        with self.lock:
+            if self._stamping or (log := outlet.log) is None:
+                return None
+            try:
+                self._stamping = True
+                after, envelope = self._number(outlet, source, event_type, here)
+                log.write(event_type, payload, envelope)
+            finally:
+                self._stamping = False
+        if after is not here:
+            position.set(after)
+        if self._deferred:
+            self._publish_deferred()
+        return envelope.event_id
+
     def _stamp(
         self, outlet: Outlet, source: object, event: BaseEvent, here: Position
     ) -> tuple[Position, RuntimeState | None]:
-        """Number, link and record one event, under the lock. Returns where its emitter stands afterwards, and the record."""
-        if self.closed or not outlet.is_open:
-            self._refuse_late(outlet)
+        """Stamp and record one event, under the lock. Returns where its emitter stands afterwards, and the record."""
         if event.env is not None:
             raise EventReusedError(
                 f"this {type(event).__name__} was emitted before, as {event.event_id}; build a new event for a new fact"
             )
-        tree, event_type, event_id, scope = outlet.tree, type(event), self.new_id(), here.scope
-        if event_type.opens is None and event_type.closes is None:
-            after, started = here, None
-            parent = scope.event_id if scope is not None else None
-        else:
-            after, parent, started = place(here, event_type, event_id)
-        tree.sequence += 1
-        about = getattr(source, "event_source", None)
-        if type(about) is not EventSource:
-            about = describe(source)
-        subject = here.subject
-        stamp(
-            event,
-            "env",
-            Envelope(
-                event_id, self._time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
-                tree.last_event_id, here.triggered_by, started, about.type, about.id, about.name,
-                subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
-            ),
-        )  # fmt: skip
-        tree.last_event_id = event_id
-        if event_type.durable:
+        after, envelope = self._number(outlet, source, type(event), here)
+        stamp(event, "env", envelope)
+        if event.durable:
             if outlet.log is not None:
                 outlet.log.record(event)
             for state in outlet.states:
                 state.record(event)
         return after, self.recording.keep(outlet, event) if self.recording.armed else outlet.state
+
+    def _number(
+        self, outlet: Outlet, source: object, event_type: type[BaseEvent], here: Position
+    ) -> tuple[Position, Envelope]:
+        """Where the emitter of an event stands afterwards, and the event's identity and place. Under the lock."""
+        if self.closed or not outlet.is_open:
+            self._refuse_late(outlet)
+        tree, event_id = outlet.tree, self.new_id()
+        after, parent, started = place(here, event_type, event_id)
+        tree.sequence += 1
+        about = getattr(source, "event_source", None)
+        if type(about) is not EventSource:
+            about = describe(source)
+        subject, before, tree.last_event_id = here.subject, tree.last_event_id, event_id
+        return after, Envelope(
+            event_id, self._time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
+            before, here.triggered_by, started, about.type, about.id, about.name,
+            subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
+        )  # fmt: skip
 
     def _refuse_late(self, outlet: Outlet) -> None:
         self.refuse_if_closed("emit")

@@ -9,7 +9,7 @@ the first source wins; what arrives later is ignored.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -19,12 +19,12 @@ from holdfast.graph._model import (
     BEGINNING,
     Graph,
     Node,
+    Sequel,
     each_label,
     failure_label,
     gathered_label,
     holds,
     labels_of,
-    route_label,
 )
 from holdfast.graph._state import (
     Cancel,
@@ -39,8 +39,8 @@ from holdfast.graph._state import (
 )
 
 V = TypeVar("V")
-_OF_EXECUTIONS = (Started, Completed, Failed, Cancelled, Waiting)
-"""Facts that steps which are triggered know of; the others are about steps that data drives."""
+_OF_STARTED = (Completed, Failed, Cancelled, Waiting)
+"""What becomes of an execution; the most common first, since every step asks."""
 
 
 def decide(graph: Graph, state: GraphState) -> list[Command]:
@@ -50,20 +50,21 @@ def decide(graph: Graph, state: GraphState) -> list[Command]:
     if not state.begun:
         return []
     errors = state.errors
+    commands: list[Command] = []
     for execution in state.ready:
         if execution.number > graph.max_calls and execution.index is None:
             errors = (*errors, _too_often(graph, execution))
+        commands.append(Start(execution))
     if errors:
         cancels: list[Command] = [Cancel(execution) for execution in state.in_flight.values()]
         return cancels or [Fail(errors)]
-    commands: list[Command] = [Start(execution) for execution in state.ready]
     if state.losers:
         commands = [*(Cancel(e) for key, e in state.in_flight.items() if key in state.losers), *commands]
     if commands or state.running:
         return commands
     if state.waiting:
         return [Park()]
-    unmet = _unmet_races(graph, state)
+    unmet = _unmet_races(graph, state) if state.tolerated else ()
     return [Fail(unmet) if unmet else Complete(state.last)]
 
 
@@ -71,43 +72,25 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
     """The state after a fact. Facts about executions that are not in flight change nothing: they came too late."""
     if graph.wiring:
         return dataflow.evolve(graph, state, fact)
-    if isinstance(fact, Began):
-        return _begin(graph, state)
-    if not isinstance(fact, _OF_EXECUTIONS):
-        return state
-    if fact.step not in graph.by_name:  # an adopted change took it away
-        return state
-    key = f"{fact.step}#{fact.number}"
-    if isinstance(fact, Started):
-        return _start(state, fact, key)
-    execution = state.running.get(key) or state.waiting.get(key)
-    if execution is None:
-        return state
-    if isinstance(fact, Waiting):
-        return replace(state, running=_without(state.running, key), waiting={**state.waiting, key: execution})
-    lost = key in state.losers
-    running, waiting = _without(state.running, key), _without(state.waiting, key)
-    losers = state.losers - {key} if lost else state.losers
-    if isinstance(fact, Completed):
-        state = replace(state, running=running, waiting=waiting, losers=losers, last=key)
-        state = _complete(graph, state, execution, key, fact.route)
-        return _batch(graph, state, execution, key, fact.items) if state.batches or fact.items is not None else state
-    state = replace(state, running=running, waiting=waiting, losers=losers)
-    if lost:
-        return state
-    if isinstance(fact, Failed):
-        return _fail(graph, state, execution, fact.error)
-    return replace(state, halted={**state.halted, key: execution})
+    if type(fact) is Started:  # isinstance is slow to say no
+        return _start(graph, state, fact)
+    if isinstance(fact, _OF_STARTED):
+        key = f"{fact.step}#{fact.number}"
+        execution = state.running.get(key) or state.waiting.get(key)
+        if execution is None or fact.step not in graph.by_name:  # an adopted change took it away
+            return state
+        if isinstance(fact, Completed):
+            return _complete(graph, state, execution, key, fact)
+        return _stop(graph, state, execution, key, fact)
+    return _begin(graph, state) if isinstance(fact, Began) else state  # the others are about steps that data drives
 
 
 def _begin(graph: Graph, state: GraphState) -> GraphState:
     if state.begun:
         return _begin_again(graph, state)
-    for node in graph.starts:
-        state = _trigger(state, node, None, {})
-    if BEGINNING in graph.listeners:
-        state = _arrive(graph, state, {BEGINNING: ""})
-    return replace(state, begun=True)
+    ready = tuple(Execution(node.name, 1) for node in graph.starts)
+    state = replace(state, begun=True, ready=ready, counts={execution.step: 1 for execution in ready})
+    return _arrive(graph, state, graph.sequel(BEGINNING), {BEGINNING: ""}) if BEGINNING in graph.listeners else state
 
 
 def _begin_again(graph: Graph, state: GraphState) -> GraphState:
@@ -139,24 +122,46 @@ def results_needed(state: GraphState) -> set[str]:
     return {key for key in (*needed, state.last) if key is not None}
 
 
-def _start(state: GraphState, fact: Started, key: str) -> GraphState:
+def _start(graph: Graph, state: GraphState, fact: Started) -> GraphState:
     for place, execution in enumerate(state.ready):
-        if execution.number == fact.number and execution.step == fact.step:
+        if execution.number == fact.number and execution.step == fact.step and fact.step in graph.by_name:
             ready = state.ready[:place] + state.ready[place + 1 :]
-            return replace(state, ready=ready, running={**state.running, key: execution})
+            running = state.running.copy()
+            running[execution.key] = execution
+            return replace(state, ready=ready, running=running)
     return state
 
 
-def _complete(graph: Graph, state: GraphState, execution: Execution, key: str, route: str | None) -> GraphState:
-    node = graph.by_name[execution.step]
-    labels = {execution.step: key}
-    if route is not None and node.is_router:
+def _complete(graph: Graph, state: GraphState, execution: Execution, key: str, fact: Completed) -> GraphState:
+    sequel = graph.sequels.get((fact.step, fact.route)) or graph.sequel(fact.step, fact.route)
+    labels = {fact.step: key}
+    if sequel.route is not None:
         # what a route triggers is given what the router was given: the route itself is only a name
-        labels[route_label(route)] = key if node.hands_on else execution.cause or key
-    if node.is_router and state.won:  # a new wave, for every race that this result may lead to
-        ahead = graph.ahead_of((*labels, each_label(execution.step)))
-        state = replace(state, won={name: label for name, label in state.won.items() if name not in ahead})
-    return _arrive(graph, state, labels)
+        labels[sequel.route] = key if sequel.hands_on else execution.cause or key
+    if key in state.waiting or key in state.losers:
+        state = _land(state, key)
+    state = _arrive(graph, state, sequel, labels, key)
+    return _batch(graph, state, execution, key, fact.items) if state.batches or fact.items is not None else state
+
+
+def _land(state: GraphState, key: str) -> GraphState:
+    """An execution is not in flight any more."""
+    running, waiting = _without(state.running, key), _without(state.waiting, key)
+    return replace(state, running=running, waiting=waiting, losers=state.losers - {key})
+
+
+def _stop(
+    graph: Graph, state: GraphState, execution: Execution, key: str, fact: Failed | Cancelled | Waiting
+) -> GraphState:
+    if isinstance(fact, Waiting):
+        return replace(state, running=_without(state.running, key), waiting={**state.waiting, key: execution})
+    lost = key in state.losers
+    state = _land(state, key)
+    if lost:
+        return state
+    if isinstance(fact, Failed):
+        return _fail(graph, state, execution, fact.error)
+    return replace(state, halted={**state.halted, key: execution})
 
 
 def _batch(graph: Graph, state: GraphState, execution: Execution, key: str, items: int | None) -> GraphState:
@@ -198,7 +203,8 @@ def _gathered(graph: Graph, state: GraphState, step: str, batch: str) -> GraphSt
     """Every item is done."""
     label = gathered_label(step)
     batches = state.batches if label in graph.listeners else _without(state.batches, batch)
-    return _arrive(graph, replace(state, left=_without(state.left, batch), batches=batches), {label: batch})
+    state = replace(state, left=_without(state.left, batch), batches=batches)
+    return _arrive(graph, state, graph.sequel(label), {label: batch})
 
 
 def batch_key(step: str, cause: str) -> str:
@@ -206,51 +212,59 @@ def batch_key(step: str, cause: str) -> str:
     return f"{step}*{cause}"
 
 
-def _arrive(graph: Graph, state: GraphState, labels: dict[str, str]) -> GraphState:
-    """What one execution brings about arrives, as one, at every step that listens to some of it."""
-    for name, node in graph.hearing(labels).items():
-        is_race = name in graph.races
-        if is_race and name in state.won:
+def _arrive(
+    graph: Graph, state: GraphState, sequel: Sequel, labels: dict[str, str], completed: str | None = None
+) -> GraphState:
+    """What one execution brings about arrives, as one, at every step that listens to some of it.
+
+    All of it makes one new state, the completion of the execution included, since each copy costs. What is changed in place
+    here are new dictionaries that nobody has seen yet.
+    """
+    counts, running, won = state.counts.copy(), state.running.copy(), state.won.copy()
+    ready, arrived, losers, tolerated, last = state.ready, state.arrived, state.losers, state.tolerated, state.last
+    if completed is not None:
+        running.pop(completed, None)  # it is not there if it waited
+        last = completed
+    for race in sequel.fresh:  # a new wave
+        won.pop(race, None)
+    for hearer in sequel.hearers:
+        name = hearer.name
+        if hearer.is_race and name in won:
             continue
-        heard = {label: labels[label] for label in graph.sources[name] if label in labels}
-        arrived = {**state.arrived[name], **heard} if name in state.arrived else heard
-        if node.trigger is None or not holds(node.trigger, arrived):
-            state = replace(state, arrived={**state.arrived, name: arrived})
-            continue
-        label = next(reversed(heard))
-        changes = _won(graph, state, node, label) if is_race else {}
-        if name in state.arrived:
-            changes["arrived"] = _without(state.arrived, name)
-        state = _trigger(state, node, heard[label], changes)
-    return state
-
-
-def _won(graph: Graph, state: GraphState, node: Node, label: str) -> dict[str, Any]:
-    """What changes when a race is won: who won, and who of those in flight lost and feeds nothing else."""
-    won = {**state.won, node.name: label}
-    if not (state.running or state.waiting or state.tolerated):
-        return {"won": won}  # it ran alone
-    sources = graph.sources[node.name]
-    lost = {
-        key
-        for key, execution in state.in_flight.items()
-        if execution.step in sources and graph.feeds(execution.step) == (node,)
-    }
-    beaten = {key: excused for key, excused in state.tolerated.items() if excused.execution.step not in sources}
-    return {"won": won, "losers": state.losers | lost, "tolerated": beaten}
-
-
-def _trigger(state: GraphState, node: Node, cause: str | None, changes: dict[str, Any]) -> GraphState:
-    """A step is to run; what else changes with that changes in the same breath: each copy of the state costs."""
-    number = state.counts.get(node.name, 0) + 1
-    execution = Execution(node.name, number, cause)
-    return replace(state, counts={**state.counts, node.name: number}, ready=(*state.ready, execution), **changes)
+        if not hearer.is_enough:
+            heard = dict(arrived.get(name, ()))
+            for label in hearer.labels:
+                heard[label] = labels[label]
+            if not holds(hearer.trigger, heard):
+                arrived = {**arrived, name: heard}
+                continue
+        if name in arrived:
+            arrived = _without(arrived, name)
+        if hearer.is_race:
+            won[name] = hearer.label
+            if running or state.waiting or tolerated:  # it did not run alone
+                rivals, sources = graph.rivals[name], graph.sources[name]
+                losers |= {key for key, e in (*running.items(), *state.waiting.items()) if e.step in rivals}
+                tolerated = {key: e for key, e in tolerated.items() if e.execution.step not in sources}
+        counts[name] = number = counts.get(name, 0) + 1
+        ready = (*ready, Execution(name, number, labels[hearer.label]))
+    return replace(
+        state,
+        counts=counts,
+        ready=ready,
+        running=running,
+        arrived=arrived,
+        won=won,
+        losers=losers,
+        tolerated=tolerated,
+        last=last,
+    )
 
 
 def _fail(graph: Graph, state: GraphState, execution: Execution, error: str) -> GraphState:
     """A failure fails the run, unless something listens to it, or the step only competed with others and one can still win."""
     if (label := failure_label(execution.step)) in graph.listeners:
-        return _arrive(graph, state, {label: failure_key(execution.key)})
+        return _arrive(graph, state, graph.sequel(label), {label: failure_key(execution.key)})
     fed = graph.feeds(execution.step)
     if fed and all(node.is_race for node in fed):
         unmet = [node for node in fed if node.name not in state.won]

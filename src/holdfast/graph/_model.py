@@ -73,7 +73,9 @@ def holds(condition: Condition, arrived: Container[str]) -> bool:
         return condition.label in arrived
     is_all = isinstance(condition, AllOf)
     for part in condition.parts:
-        if holds(part, arrived) is not is_all:  # one part settles it
+        # most parts are sources: no call for each of them
+        held = part.label in arrived if type(part) is Source else holds(part, arrived)
+        if held is not is_all:  # one part settles it
             return not is_all
     return is_all
 
@@ -98,6 +100,32 @@ class Node(Struct, frozen=True):
     def is_race(self) -> bool:
         """Whether several sources compete to trigger it: the first wins, once a wave."""
         return isinstance(self.trigger, AnyOf) and len(self.trigger.parts) > 1
+
+
+class Hearer(Struct, frozen=True):
+    """A step that listens to some of what arrives, and what that comes to."""
+
+    name: str
+    trigger: Condition
+    is_race: bool
+    is_enough: bool
+    """whether what it hears makes it run, whatever came before"""
+    labels: tuple[str, ...]
+    """what it hears of what arrives, in the order of its trigger"""
+    label: str
+    """the last of these: what it is given comes from there"""
+
+
+class Sequel(Struct, frozen=True):
+    """What follows when a step completes, by a route if it is a router, or when something else arrives."""
+
+    hearers: tuple[Hearer, ...]
+    route: str | None = None
+    """the label of the route, if something listens to that"""
+    hands_on: bool = False
+    """whether what listens to the route is given the router's own result"""
+    fresh: tuple[str, ...] = ()
+    """the races that a router's result may lead to: they begin a new wave"""
 
 
 class Graph(Struct, frozen=True, dict=True):
@@ -130,10 +158,35 @@ class Graph(Struct, frozen=True, dict=True):
                 found[label] = (*found.get(label, ()), node)
         return found
 
-    def hearing(self, labels: Iterable[str]) -> dict[str, Node]:
-        """The steps that listen to some of these labels, by name."""
-        listeners = self.listeners
-        return {node.name: node for label in labels if label in listeners for node in listeners[label]}
+    @cached_property
+    def sequels(self) -> dict[tuple[str, str | None], Sequel]:
+        """What `sequel` was asked so far. Every step asks: look here first, it saves the call."""
+        return {}
+
+    def sequel(self, label: str, route: str | None = None) -> Sequel:
+        """What follows a label that arrives; that of a router's completion, with the route it took."""
+        node = self.by_name.get(label)
+        is_heard = route is not None and node is not None and node.is_router and route_label(route) in self.listeners
+        known = (label, route if is_heard else None)  # not routes that nobody hears: there may be any number of them
+        if known not in self.sequels:
+            self.sequels[known] = self._sequel(*known)
+        return self.sequels[known]
+
+    def _sequel(self, label: str, route: str | None) -> Sequel:
+        taken = route_label(route) if route is not None else None
+        labels = (label,) if taken is None else (label, taken)
+        heard = {node.name: node for one in labels for node in self.listeners.get(one, ())}
+        hearers = tuple(self._hearer(node, node.trigger, labels) for node in heard.values() if node.trigger is not None)
+        node = self.by_name.get(label)
+        if node is None or not node.is_router:
+            return Sequel(hearers)
+        spread = (node.name for node in self.listeners.get(each_label(label), ()))
+        fresh = self.races & self.reachable(frozenset((*heard, *spread))) if self.races else ()
+        return Sequel(hearers, taken, node.hands_on, tuple(sorted(fresh)))
+
+    def _hearer(self, node: Node, trigger: Condition, arriving: tuple[str, ...]) -> Hearer:
+        heard = tuple(label for label in self.sources[node.name] if label in arriving)
+        return Hearer(node.name, trigger, node.is_race, holds(trigger, heard), heard, heard[-1])
 
     @cached_property
     def sources(self) -> dict[str, dict[str, None]]:
@@ -144,6 +197,18 @@ class Graph(Struct, frozen=True, dict=True):
     def races(self) -> frozenset[str]:
         """Steps that several sources compete to trigger."""
         return frozenset(node.name for node in self.nodes if node.is_race)
+
+    @cached_property
+    def rivals(self) -> dict[str, frozenset[str]]:
+        """For each race the steps that feed it and nothing else: those in flight when another wins it run in vain."""
+        return {
+            race: frozenset(
+                name
+                for name in self.sources[race]
+                if name in self.by_name and self.feeds(name) == (self.by_name[race],)
+            )
+            for race in self.races
+        }
 
     @cached_property
     def spreading(self) -> frozenset[str]:
@@ -174,17 +239,6 @@ class Graph(Struct, frozen=True, dict=True):
                     found.add(target.name)
                     ahead.append(target.name)
         return frozenset(found)
-
-    @cached_property
-    def _ahead(self) -> dict[tuple[str, ...], frozenset[str]]:
-        return {}
-
-    def ahead_of(self, labels: tuple[str, ...]) -> frozenset[str]:
-        """Every step that may run because of these labels. Remembered: loops ask again and again."""
-        if labels not in self._ahead:
-            heard = (node.name for label in labels for node in self.listeners.get(label, ()))
-            self._ahead[labels] = self.reachable(frozenset(heard))
-        return self._ahead[labels]
 
     @cached_property
     def fingerprint(self) -> str:

@@ -86,7 +86,7 @@ class Scheduler:
         self.event_ids: dict[str, str] = {}
         """Of the events that told of these results."""
         self._unanswered: list[AnswerPendingError] = []
-        self._announce = run.host.event_bus.announce
+        self._note = run.host.event_bus.note
 
     # -- the loop, twice: in a thread, and on an event loop ----------------------------------------------------------
 
@@ -328,7 +328,7 @@ class Scheduler:
         fact = Started(execution.step, execution.number, execution.uses, execution.tries, execution.fallback)
         given = self.given(execution)
         event_type, payload = self.program.event(fact, given, None)
-        self._announce(self.run.speaker, event_type, payload)
+        self._note(self.run.speaker, event_type, payload)
         self.state = evolve(self.graph, self.state, fact)
         return given
 
@@ -352,9 +352,8 @@ class Scheduler:
         event_type, payload = self.program.event(outcome.fact, outcome.result, outcome.error)
         if delta is not None and self._log is not None:
             self._log.carry(delta)
-        event = self._announce(self.run.speaker, event_type, payload)
-        if event is not None and event.env is not None:
-            self.event_ids[key] = event.env.event_id
+        if (event_id := self._note(self.run.speaker, event_type, payload)) is not None:
+            self.event_ids[key] = event_id
         self.state = evolve(self.graph, self.state, outcome.fact)
         if len(self.results) >= FORGET_AT:
             self._forget()

@@ -7,7 +7,18 @@ from typing import TypeAlias
 from msgspec import Struct
 
 
-class Execution(Struct, frozen=True):
+class _Key:
+    """The key of an execution, made when it is first asked for and kept beside the fields, so never stored.
+
+    It is asked for several times a step. What `cached_property` would do, without its lock.
+    """
+
+    def __get__(self, execution: Execution, owner: type[Execution]) -> str:
+        key = execution.__dict__["key"] = f"{execution.step}#{execution.number}"
+        return key
+
+
+class Execution(Struct, frozen=True, dict=True):
     """One run of one step. `key` is stable across crashes: use it to make effects happen once."""
 
     step: str
@@ -30,9 +41,7 @@ class Execution(Struct, frozen=True):
     inside: str = ""
     """of a step that is made of steps: the one to begin with, what came before it in its last execution stays"""
 
-    @property
-    def key(self) -> str:
-        return f"{self.step}#{self.number}"
+    key = _Key()
 
 
 class Excused(Struct, frozen=True):
