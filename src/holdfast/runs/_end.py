@@ -44,6 +44,8 @@ class Ending:
         """What the first request asked for."""
         self.done: Future[End] = Future()
         """Set when nothing of the run is left."""
+        self.end: End | None = None
+        """What `done` is about to be set to, or was."""
         self.problem: BaseException | None = None
         """Why the end could not be stored, if it could not."""
 

@@ -443,7 +443,7 @@ class Run:
         self.host.forget(self)
         if self.parent is not None:
             self.parent.child_ended(self)
-        self.ending.problem = problem
+        self.ending.problem, self.ending.end = problem, end
         self.ending.done.set_result(end)
 
     # -- waiting for it --------------------------------------------------------------------------------------------
@@ -460,14 +460,15 @@ class Run:
         Cancelling the wait leaves the run alone. Raises WrongLoopError in a loop other than the run's.
         """
         self.is_watched = True
-        done = self.ending.done
-        if self.loop is not None and asyncio.get_running_loop() is not self.loop and not done.done():
-            raise WrongLoopError(
-                f"run {self.name or self.id} lives on another event loop; await it there, or call run.result() in a thread"
-            )
-        if not done.done():
-            await done_here(done)
-        return done.result()
+        ending = self.ending
+        if ending.end is None:
+            if self.loop is not None and asyncio.get_running_loop() is not self.loop:
+                raise WrongLoopError(
+                    f"run {self.name or self.id} lives on another event loop; await it there, or call run.result() in a thread"
+                )
+            await done_here(ending.done)
+        assert ending.end is not None
+        return ending.end
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait in a thread, not in the run's own loop, and return what its body returned; raises as `await run` does."""

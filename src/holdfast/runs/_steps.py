@@ -30,6 +30,7 @@ class Step:
     A step that raises fails its run, as in a task group, whether or not anybody awaits it.
     """
 
+    _over: Future[Any] | None = None
     fails_run = True
     """Whether the run ends when the step raises or is cancelled."""
 
@@ -39,8 +40,6 @@ class Step:
         self.id = step_id or run.host.new_id()
         self.name = name
         self.run = run
-        self.over: Future[Any] = Future()
-        """Set when the step has ended, or was given up: what came of it."""
         self._call = call
         self._is_async = is_async_callable(call)
         self._args = args
@@ -49,6 +48,12 @@ class Step:
         self._thread: Future[Any] | None = None
         self._context: Context | None = None
         self._cancelled = False
+
+    @property
+    def over(self) -> Future[Any]:
+        """Set when the step has ended, or was given up: what came of it. Made when first asked for: most bodies do without."""
+        made: Future[Any] = self._over or self.__dict__.setdefault("_over", Future())  # atomic: the first one counts
+        return made
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._awaited().__await__()
