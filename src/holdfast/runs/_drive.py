@@ -21,6 +21,10 @@ from holdfast.runs._steps import Body
 from holdfast.threads import done_here
 
 
+Duty = Callable[[Run], Coroutine[Any, Any, None]]
+"""What a supervisor is called for."""
+
+
 def drive(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Let the body of a run on the running loop drive it. For whoever waits for its end, however often cancelled."""
     run.is_watched = True
@@ -100,9 +104,6 @@ class Driver(Body):
             _start_duty(self.run, duty, self._surroundings)
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_start_duty, self.run, duty, self._surroundings)
-
-
-Duty = Callable[[Run], Coroutine[Any, Any, None]]
 
 
 def _start_duty(run: Run, duty: Duty, context: Context) -> None:
