@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -42,6 +44,75 @@ def test_dataclasses_structs_and_dicts_give_what_they_hold() -> None:
     state = {"a": [1]}
     assert fields_of(state) == state
     assert fields_of(state) is not state
+
+
+class Plain(pydantic.BaseModel):
+    first: int = 1
+    second: list[int] = [2]
+
+    @cached_property
+    def size(self) -> int:
+        return len(self.second)
+
+
+@dataclass
+class Sized:
+    first: int = 1
+    second: list[int] = field(default_factory=lambda: [2])
+
+    @cached_property
+    def size(self) -> int:
+        return len(self.second)
+
+
+@pytest.mark.parametrize("kind", [Plain, Sized])
+def test_what_was_looked_up_once_is_no_field_and_a_field_that_is_gone_is_none_either(kind: Any) -> None:
+    state = kind()
+    assert fields_of(state) == {"first": 1, "second": [2]}
+    assert state.size == 1
+    assert fields_of(state) == {"first": 1, "second": [2]}
+    del state.__dict__["second"]  # as many names as there are fields, but not theirs
+    assert fields_of(state) == {"first": 1}
+
+
+@pytest.mark.parametrize("state", [Plain(), Sized(), {"first": 1}, defaultdict(int, first=1)], ids=repr)
+def test_the_fields_are_in_a_dict_of_their_own(state: Any) -> None:
+    fields = fields_of(state)
+    assert type(fields) is dict
+    fields["first"] = fields["more"] = 9
+    assert fields_of(state)["first"] == 1
+    assert "more" not in fields_of(state)
+
+
+class Doubled:
+    """A descriptor that keeps a value under its own name, and gives another."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> int:
+        return 1 if instance is None else instance.__dict__[self._name] * 2
+
+    def __set__(self, instance: Any, value: int) -> None:
+        instance.__dict__[self._name] = value
+
+
+@dataclass
+class Described:
+    number: Doubled = Doubled()
+
+
+@dataclass
+class Telling:
+    number: int = 1
+
+    def __getattribute__(self, name: str) -> Any:
+        return 2 if name == "number" else super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("state", [Described(), Telling()], ids=repr)
+def test_a_dataclass_that_decides_what_a_field_gives_is_asked(state: object) -> None:
+    assert fields_of(state) == {"number": 2}
 
 
 @pytest.mark.parametrize("state", [Socket(), 1, [1], Data, Message, {1: 2}])

@@ -27,6 +27,7 @@ from tests.deltas.support import (
     Socket,
     make_state,
     mutate,
+    plain_leaves,
     plain_states,
 )
 
@@ -46,6 +47,8 @@ from holdfast.deltas import (
 )
 from holdfast.deltas._compare import same_plain
 from holdfast.errors import NotStorableError
+
+flat_states = st.dictionaries(st.sampled_from(["a", "b", "c", "d", "e"]), plain_leaves)
 
 
 class Becomes(NamedTuple):
@@ -108,6 +111,18 @@ def test_s1_14_diff_and_check_lead_from_any_state_to_any_other(before: dict[str,
     shadow = Shadow(before)
     replayed = apply(plain(before), shadow.diff(after))
     assert_same_state(apply(replayed, shadow.check(after)), plain(after))
+
+
+@given(flat_states, flat_states)
+@settings(max_examples=300, deadline=None)
+def test_s1_14_states_of_plain_leaves_come_back_exactly_from_what_is_stored(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    shadow = Shadow(before)
+    delta = Delta.decode(shadow.diff(after).encode())
+    assert_same_state(apply(before, delta), after)
+    assert not shadow.diff(decode_plain(encode_plain(after)))  # the same values, in other objects
+    assert_same_state(shadow.committed(after), after)
 
 
 @given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), max_size=12))
@@ -278,15 +293,18 @@ def test_s1_15_a_delta_shares_nothing_with_the_live_state() -> None:
 
 
 def test_a_refused_value_leaves_the_shadow_where_it_was() -> None:
-    state: dict[str, Any] = {"a": [1], "b": {}, "c": 1}
+    state: dict[str, Any] = {"n": 1, "text": "a", "a": [1], "b": {}, "c": 1, "gone": 0}
     shadow, first = Shadow(state), plain(state)
+    state["n"], state["text"] = 2, "b"
     state["a"].append(2)
     state["b"]["bad"] = Socket()
     state["c"] = 2
+    del state["gone"]
     with pytest.raises(NotStorableError):
         shadow.diff(state)
+    assert shadow.committed(state) == first
     del state["b"]["bad"]
-    assert apply(first, shadow.diff(state)) == {"a": [1, 2], "b": {}, "c": 2}
+    assert apply(first, shadow.diff(state)) == {"n": 2, "text": "b", "a": [1, 2], "b": {}, "c": 2}
 
 
 @dataclass
@@ -525,6 +543,17 @@ class TestAppendOnly:
         assert shadow.diff({"log": [1, 2]}).operations == (Append(("log",), [2]),)
         assert shadow.diff({}).operations == (Delete(("log",)),)
         assert not shadow.diff({})
+
+    def test_those_that_do_not_grow_are_told_apart_from_those_that_do(self) -> None:
+        shadow = Shadow({"a": [1], "b": {"x": 1}, "c": None, "d": [1]}, append_only=frozenset("abcd"))
+        found = shadow.diff({"a": [1, 2], "b": {"x": 2}, "c": "text"}).operations
+        assert {operation.path: operation for operation in found} == {
+            ("a",): Append(("a",), [2]),
+            ("b", "x"): Set(("b", "x"), 2),
+            ("c",): Set(("c",), "text"),
+            ("d",): Delete(("d",)),
+        }
+        assert not shadow.diff({"a": [1, 2], "b": {"x": 2}, "c": "text"})
 
     def test_a_refused_item_is_named_and_comes_again(self) -> None:
         shadow = Shadow({"log": [1]}, append_only=frozenset({"log"}))

@@ -6,12 +6,14 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.stores._group import BusyError, GroupWriter, Pending
+from holdfast.stores._group import BusyError, GroupWriter, LastingWaiter, Pending
+
+T = TypeVar("T")
 
 
 class Storage:
@@ -22,21 +24,28 @@ class Storage:
         self.threads: list[str] = []
         self.busy = 0
         self.error: BaseException | None = None
-        self.writer = GroupWriter(self.commit, "the-writer")
+        self.writer = GroupWriter(self, "the-writer")
 
-    def commit(self, group: Sequence[Pending[Any]], patient: bool) -> None:
+    def commit_one(self, work: Callable[[Any], T], *, patient: bool) -> T:
         if self.busy and not patient:
             self.busy -= 1
             raise BusyError
-        if self.error is not None:
-            raise self.error
-        self.groups.append(len(group))
-        self.threads.append(threading.current_thread().name)
+        self._begin(1)
+        return work(None)
+
+    def commit_all(self, group: Sequence[Pending[Any]]) -> None:
+        self._begin(len(group))
         for pending in group:
             try:
                 pending.result = pending.work(None)
             except ValueError as error:
                 pending.error = error
+
+    def _begin(self, count: int) -> None:
+        if self.error is not None:
+            raise self.error
+        self.groups.append(count)
+        self.threads.append(threading.current_thread().name)
 
 
 @pytest.fixture
@@ -109,6 +118,30 @@ async def test_a_task_that_is_cancelled_while_it_is_stored_hears_of_that_when_it
         await asyncio.sleep(0)
         assert not any(task.done() for task in tasks)
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, ValueError]
+
+
+async def test_a_task_may_be_cancelled_twice_while_it_is_stored(storage: Storage) -> None:
+    with storage.writer.turn:
+        task = asyncio.create_task(storage.writer.write(number(1), alone=False))
+        for _ in range(3):
+            await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_task_that_is_cancelled_just_before_it_hears_that_it_is_stored_hears_both() -> None:
+    waiters: list[LastingWaiter[int]] = [LastingWaiter(), LastingWaiter()]
+    tasks = [asyncio.create_task(waiter.wait()) for waiter in waiters]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    waiters[0].settle(1, None)
+    waiters[1].settle(None, ValueError("refused"))
+    outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
     assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, ValueError]
 
 

@@ -10,15 +10,36 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import CorruptStoreError, StorageError, StoreUnavailableError
+from holdfast.errors import CorruptStoreError, FencedError, PositionError, StorageError, StoreUnavailableError
 from holdfast.ids import new_id
-from holdfast.ports import Batch, JournalStore, Snapshot
+from holdfast.ports import Batch, JournalStore, Mark, Snapshot
 from holdfast.stores import SqliteStore
-from holdfast.stores._migrations import migrations, pending
-from holdfast.testing._journal_base import NOW, SECOND, make_info, make_row, make_rows, open_run, positions, written
+from holdfast.stores._migrations import TABLE, migrations, pending
+from holdfast.stores._sqlite_reads import SQL
+from holdfast.stores._sqlite_writes import UNLISTED
+from holdfast.testing._journal_base import (
+    NOW,
+    SECOND,
+    make_info,
+    make_row,
+    make_rows,
+    marked,
+    open_run,
+    positions,
+    written,
+)
 from holdfast.testing.journal_conformance import JournalStoreConformance
 
 PAGE = 4096
+OLD_JOURNAL = f"""
+INSERT INTO run VALUES (1, 'r1', 'flow', 'Greeting', 'running', 1, 3, 'somebody', 0, {NOW}, {NOW}, 'f1', '{{}}');
+INSERT INTO branch VALUES (1, 1, 'main', NULL, 0, 0, {NOW});
+INSERT INTO event (key, type, event_id, at_us, run_id, payload) VALUES
+    ((1 << 32) + 1, 'a', 'e1', {NOW + 1}, 'r1', '{{}}'), ((1 << 32) + 2, 'b', 'e2', {NOW + 2}, 'r1', '{{}}');
+INSERT INTO mark VALUES ('m1', 1, 2, {NOW + 2}, 'manual', NULL, 7);
+UPDATE fence SET last = 3;
+"""
+"""A run of which a session was left open, as schema 5 keeps it."""
 
 
 class TestSqliteStore(JournalStoreConformance):
@@ -88,6 +109,78 @@ async def test_s1_14_sixteen_hundred_kilobytes_of_news_take_three_megabytes(tmp_
         store.append_now(Batch(session, (row,)))
     await store.aclose()
     assert (tmp_path / "journal.db").stat().st_size <= 3_400_000
+
+
+def frames(path: Path) -> int:
+    """How many pages are in the WAL."""
+    return (path.with_name(f"{path.name}-wal").stat().st_size - 32) // (24 + PAGE)
+
+
+async def test_a_step_with_a_checkpoint_is_one_page(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    store = SqliteStore(path)
+    session = await open_run(store)
+    pages = []
+    for seq in range(1, 11, 2):
+        before = frames(path)
+        store.append_now(marked(written(session, seq, seq + 1)))
+        pages.append(frames(path) - before)
+    assert pages == [1] * 5
+    await store.aclose()
+
+
+@pytest.mark.parametrize("query", ["mark", "mark_in_row", "marks", "marks_of_run", "unmark_row", "list_marks"])
+def test_looking_for_marks_never_reads_all_events(tmp_path: Path, query: str) -> None:
+    fill(tmp_path / "journal.db", rows=1)
+    connection = sqlite3.connect(tmp_path / "journal.db")
+    values = ("x", 1) if query == "marks_of_run" else (1,)
+    plan = [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {SQL[query]}", values)]
+    connection.close()
+    assert not [step for step in plan if step.startswith("SCAN event") or "AUTOMATIC" in step]
+
+
+@pytest.mark.parametrize("way", ["append", "append_now", "append_at_once"])
+@pytest.mark.parametrize("second", [4, 5])
+async def test_a_session_that_is_overtaken_between_two_appends_hears_that_whatever_else_is_wrong(
+    tmp_path: Path, way: str, second: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.stores._group.INLINE_SECONDS", 60.0)
+    store, twin = SqliteStore(tmp_path / "journal.db"), SqliteStore(tmp_path / "journal.db")
+    session = await open_run(store)
+    store.append_now(written(session, 1, 2))
+    await open_run(twin, make_info(session.root_run_id))
+    with pytest.raises(FencedError, match="later session"):
+        await asyncio.gather(getattr(store, way)(Batch(session, (make_row(3), make_row(second)))))
+    assert await positions(store, session) == [1, 2]
+    await store.aclose()
+    await twin.aclose()
+
+
+async def test_the_marks_of_a_long_session_are_listed_now_and_then(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "journal.db")
+    session = await open_run(store)
+    connection = sqlite3.connect(tmp_path / "journal.db")
+    unlisted = []
+    for seq in range(1, 3 * UNLISTED, 2):
+        store.append_now(marked(written(session, seq, seq + 1)))
+        unlisted.append(connection.execute("SELECT count(*) FROM mark_in_row").fetchone()[0])
+    connection.close()
+    assert max(unlisted) == UNLISTED
+    assert unlisted.count(0) == 2
+    await store.aclose()
+
+
+async def test_rows_that_a_session_wrote_through_another_store_are_noticed(tmp_path: Path) -> None:
+    store, twin = SqliteStore(tmp_path / "journal.db"), SqliteStore(tmp_path / "journal.db")
+    session = await open_run(store)
+    store.append_now(written(session, 1, 2))
+    twin.append_now(written(session, 3, 4))
+    with pytest.raises(PositionError, match="row 3 cannot follow 4"):
+        store.append_now(written(session, 3, 4))
+    store.append_now(written(session, 5, 6))
+    assert await positions(store, session) == [1, 2, 3, 4, 5, 6]
+    await store.aclose()
+    await twin.aclose()
 
 
 async def test_reading_does_not_stop_the_writer(tmp_path: Path) -> None:
@@ -285,6 +378,26 @@ def test_migrations_are_numbered_without_gaps() -> None:
             *range(1, len(migrations(engine)) + 1),
         ]
         assert pending(engine, 0, "x") == migrations(engine)
+
+
+async def test_marks_of_a_file_from_before_they_were_written_into_rows_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    old = sqlite3.connect(path)
+    old.execute(TABLE)
+    for version, name, sql in migrations("sqlite")[:5]:
+        old.executescript(sql)
+        old.execute("INSERT INTO schema_version VALUES (?, ?)", (version, name))
+    old.executescript(OLD_JOURNAL)
+    old.close()
+    store = SqliteStore(path)
+    before = Mark("m1", 2, NOW + 2, "manual", "main", "r1", None, 7)
+    assert await store.marks() == await store.marks("r1") == [before]
+    assert await store.mark("m1") == before
+    assert await positions(store, "r1") == [1, 2]
+    session = await open_run(store, make_info("r1"), now_us=NOW + SECOND)
+    store.append_now(marked(written(session, 3, 3)))
+    assert [mark.seq for mark in await store.marks("r1")] == [3, 2]
+    await store.aclose()
 
 
 async def test_the_schema_version_is_noted_and_a_newer_one_refused(tmp_path: Path) -> None:

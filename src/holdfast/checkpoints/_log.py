@@ -6,6 +6,8 @@ import asyncio
 import threading
 import time
 from collections import Counter
+from collections.abc import Coroutine
+from threading import get_ident
 from typing import Any
 
 from msgspec.structs import replace
@@ -34,7 +36,9 @@ from holdfast.threads import LoopThread
 log = get_logger("checkpoints")
 HOLD_US = 60_000_000  # how long a session is held when its hold is renewed
 SHOWN = 1_000  # events of a tree that handlers are shown
-BREATH = 0.001  # seconds that a run which is stored on the spot may keep others on its loop waiting
+BREATH = (
+    0.005  # seconds that a run which is stored on the spot keeps others on its loop waiting, as a thread does others
+)
 BEHIND = 1_000  # rows not yet written at which a run that is written down asynchronously waits for its disk
 
 
@@ -72,6 +76,7 @@ class RunLog(RecordedTree):
         self._clock = clock
         self._new_id = ids
         self._triggers = triggers
+        self._marks_all = "*" in triggers
         self._durability = durability
         self._seq = session.head
         self._rows: list[Row] = []
@@ -108,22 +113,25 @@ class RunLog(RecordedTree):
         """`record` for an event that nobody hears, so that none was built."""
         fields = payload
         if len(payload) != event_type.stored_size:
-            fields = {name: value for name, value in payload.items() if name not in event_type.unstored}
+            fields = payload.copy()
+            for name in event_type.unstored:
+                fields.pop(name, None)
         self._take(event_type.type, fields, envelope)
         self.state.show((event_type, payload, envelope))
 
     def _take(self, tag: str, fields: dict[str, Any], envelope: Envelope) -> None:
         with self._lock:
-            row = row_of(tag, fields, envelope, self._seq + 1, self._carried.pop(threading.get_ident(), None))
+            delta = self._carried.pop(get_ident(), None) if self._carried else None
+            row = row_of(tag, fields, envelope, self._seq + 1, delta)
             if self.secrets:
                 row = self._concealed(row)
-            size = len(row.payload) if row.delta is None else len(row.payload) + len(row.delta)
+            size = len(row.payload) if delta is None else len(row.payload) + len(delta)
             if size > 4096:
-                row = replace(row, payload=self._blobs.extract(row.payload), delta=self._small(row.delta))
+                row = replace(row, payload=self._blobs.extract(row.payload), delta=self._small(delta))
             self._seq += 1
             self._size += size
             self._rows.append(row)
-            if tag in self._triggers or "*" in self._triggers:
+            if self._marks_all or tag in self._triggers:
                 self._mark(row, tag)
 
     def _concealed(self, row: Row) -> Row:
@@ -149,8 +157,8 @@ class RunLog(RecordedTree):
 
     def carry(self, delta: Delta | None) -> None:
         """What a step changed in the state: it is stored with the next event that this thread emits."""
-        if delta:
-            self._carried[threading.get_ident()] = delta.encode()
+        if delta is not None and delta.operations:
+            self._carried[get_ident()] = delta.encode()
 
     # -- runs inside the tree --------------------------------------------------------------------------------------
 
@@ -169,10 +177,9 @@ class RunLog(RecordedTree):
 
     # -- committing ------------------------------------------------------------------------------------------------
 
-    async def commit(self) -> None:
+    def commit(self) -> Coroutine[Any, Any, None]:
         """Make durable what was taken down, unless that is left for the end."""
-        if self._durability == "step" or self._is_due():
-            await self._store_rows(None)
+        return self._store_rows(None) if self._durability == "step" or self._is_due() else _nothing()
 
     def commit_now(self) -> None:
         """`commit`, blocking."""
@@ -242,7 +249,8 @@ class RunLog(RecordedTree):
         while not self._order.acquire(blocking=False):  # noqa: ASYNC110 - a thread of this tree is storing
             await asyncio.sleep(0.001)  # not in a thread: a wait that is cancelled there would take the lock for good
         try:
-            self._check_written()
+            if self._failure is not None or self._behind is not None:
+                self._check_written()
             if self._rows or status is not None:
                 batch = self._batch(status)
                 marking = self._begin_marks(batch) if batch.marks else None
@@ -327,3 +335,7 @@ class RunLog(RecordedTree):
     def _hold_until(self) -> int:
         self._held_until = self._clock.time_ns() // 1000 + HOLD_US
         return self._held_until
+
+
+async def _nothing() -> None:
+    """There is nothing to wait for."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import binascii
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -22,7 +22,7 @@ import msgspec
 from holdfast.deltas._secrets import WITHHELD, Withheld
 from holdfast.errors import StorageError
 
-_JSON = frozenset({str, bool, type(None)})
+JSON = frozenset({str, bool, type(None)})
 _TEXT = frozenset({str})
 
 
@@ -41,16 +41,19 @@ def decode_plain(data: bytes | str) -> Any:
 
 def tag(value: Any) -> Any:
     """The form of a plain value that JSON can carry."""
-    writer = _WRITERS.get(type(value))
+    kind = type(value)
+    if kind is str and value.isascii():  # as most often
+        return value
+    writer = _WRITERS.get(kind)
     if writer is None:
-        raise TypeError(f"{type(value).__name__} is not plain; make it so with holdfast.deltas.plain")
+        raise TypeError(f"{kind.__name__} is not plain; make it so with holdfast.deltas.plain")
     return writer(value)
 
 
 def untag(value: Any) -> Any:
     """What `tag` was given."""
     if type(value) is list:
-        return value if _JSON.issuperset(map(type, value)) else [untag(item) for item in value]
+        return value if JSON.issuperset(map(type, value)) else [untag(item) for item in value]
     if type(value) is not dict:
         return value
     if len(value) == 1:
@@ -75,11 +78,16 @@ def _same(value: object) -> object:
 
 
 def _write_str(value: str) -> object:
+    return value if _is_unicode(value) else {"$str": _to_base64(value.encode("utf-8", "surrogatepass"))}
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether UTF-8 can carry this text: it has no half of a surrogate pair."""
     try:
-        value.isascii() or value.encode()
+        text.isascii() or text.encode()
     except UnicodeEncodeError:
-        return {"$str": _to_base64(value.encode("utf-8", "surrogatepass"))}
-    return value
+        return False
+    return True
 
 
 def _write_int(value: int) -> object:
@@ -92,21 +100,13 @@ def _write_float(value: float) -> object:
 
 
 def _write_list(value: list[Any]) -> list[Any]:
-    return [tag(item) for item in value]
+    return [*map(tag, value)]
 
 
-def _write_dict(value: dict[Hashable, Any]) -> dict[str, Any]:
-    if _TEXT.issuperset(map(type, value)) and not _looks_tagged(value):
-        try:
-            return {_write_key(key): tag(item) for key, item in value.items()}
-        except UnicodeEncodeError:
-            pass
+def _write_dict(value: dict[Any, Any]) -> dict[str, Any]:
+    if _TEXT.issuperset(map(type, value)) and not _looks_tagged(value) and _is_unicode("".join(value)):
+        return {key: tag(item) for key, item in value.items()}
     return {"$dict": [[tag(key), tag(item)] for key, item in value.items()]}
-
-
-def _write_key(key: Any) -> str:
-    key.isascii() or key.encode()
-    return str(key)
 
 
 def _looks_tagged(value: dict[Any, Any]) -> bool:

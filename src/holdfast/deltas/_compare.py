@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, time
 from decimal import Decimal
 from itertools import compress
-from operator import ne
+from operator import eq, ne
 from typing import Any, Protocol
 
 from holdfast.deltas._codec import encode_plain
@@ -23,8 +23,8 @@ _MARSHAL = 2
 class Comparison(Protocol):
     """Tells what differs between copies and live values. The copy is always the first argument."""
 
-    def equal(self, old: Any, new: Any) -> bool:
-        """Whether these two are the same, as far as this comparison goes."""
+    def equal(self, old: Any, new: Any, /) -> Any:
+        """Whether these two are the same, as far as this comparison goes. Whatever it raises, or its truth, means no."""
         ...
 
     def differing(self, old: Sequence[Any], new: Sequence[Any]) -> list[int]:
@@ -47,11 +47,7 @@ class Comparison(Protocol):
 class Fast:
     """What `==` can tell, in C. It takes 1, True and 1.0 for the same, and dicts in another order."""
 
-    def equal(self, old: Any, new: Any) -> bool:
-        try:
-            return bool(old == new)
-        except Exception:  # a strange object; arrays, for one, have no single truth
-            return False
+    equal = staticmethod(eq)
 
     def differing(self, old: Sequence[Any], new: Sequence[Any]) -> list[int]:
         try:
@@ -116,6 +112,8 @@ def same_plain(one: Any, other: Any) -> bool:
         return True
     if kind is not type(other):
         return False
+    if kind is str or kind is int:
+        return bool(one == other)
     if kind is float:
         return _same_float(one, other)
     if kind is list or kind is tuple:

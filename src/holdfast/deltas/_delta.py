@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from math import isfinite
+from typing import Annotated, Any, TypeAlias, get_args
 
 import msgspec
 
-from holdfast.deltas._codec import tag, untag
+from holdfast.deltas._codec import JSON, tag, untag
 from holdfast.deltas._paths import Path
 from holdfast.errors import StorageError
 
 _Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Set(msgspec.Struct, frozen=True):
+class Set(msgspec.Struct, frozen=True, array_like=True, tag="="):
     """The value at `path` is now this one; a dict's new key comes last."""
 
     path: Path
     value: Any
 
 
-class Delete(msgspec.Struct, frozen=True):
+class Delete(msgspec.Struct, frozen=True, array_like=True, tag="x"):
     """The field or key is gone."""
 
     path: Path
 
 
-class Append(msgspec.Struct, frozen=True):
+class Append(msgspec.Struct, frozen=True, array_like=True, tag="a"):
     """The list, or the text, at `path` has grown at its end."""
 
     path: Path
     values: list[Any] | str
 
 
-class Splice(msgspec.Struct, frozen=True):
+class Splice(msgspec.Struct, frozen=True, array_like=True, tag="s"):
     """`count` items of the list at `path`, from `start` on, gave way to `values`."""
 
     path: Path
@@ -42,14 +43,14 @@ class Splice(msgspec.Struct, frozen=True):
     values: list[Any]
 
 
-class Add(msgspec.Struct, frozen=True):
+class Add(msgspec.Struct, frozen=True, array_like=True, tag="+"):
     """The set at `path` has new members."""
 
     path: Path
     values: list[Any]
 
 
-class Discard(msgspec.Struct, frozen=True):
+class Discard(msgspec.Struct, frozen=True, array_like=True, tag="-"):
     """The set at `path` has lost members."""
 
     path: Path
@@ -58,8 +59,9 @@ class Discard(msgspec.Struct, frozen=True):
 
 Operation: TypeAlias = Set | Delete | Append | Splice | Add | Discard
 
-_CODES: dict[type[Operation], str] = {Set: "=", Delete: "x", Append: "a", Splice: "s", Add: "+", Discard: "-"}
-_KINDS = {code: kind for kind, code in _CODES.items()}
+_KINDS: dict[Any, type[Operation]] = {kind.__struct_config__.tag: kind for kind in get_args(Operation)}
+_TEXT = frozenset({str})
+_encode = msgspec.json.encode
 
 
 class Delta(msgspec.Struct, frozen=True):
@@ -72,7 +74,15 @@ class Delta(msgspec.Struct, frozen=True):
 
     def encode(self) -> bytes:
         """This delta as compact JSON."""
-        return msgspec.json.encode([_row(operation) for operation in self.operations])
+        for operation in self.operations:
+            if not _is_row(operation):
+                break
+        else:  # as nearly always
+            try:
+                return _encode(self.operations)
+            except UnicodeEncodeError:  # text that is not valid Unicode
+                pass
+        return _encode([*map(_row, self.operations)])
 
     @classmethod
     def decode(cls, data: bytes | str) -> Delta:
@@ -85,11 +95,29 @@ class Delta(msgspec.Struct, frozen=True):
             raise StorageError(f"this is not a stored delta: {error}") from error
 
 
+def _is_row(operation: Operation) -> bool:
+    """Whether msgspec writes an operation as it is stored, or says that it cannot: no part of it is to be tagged."""
+    if type(operation) is Set:
+        value = operation.value
+    elif type(operation) is Append:
+        value = operation.values
+    else:
+        return False
+    if not _TEXT.issuperset(map(type, operation.path)):
+        return False
+    kind = type(value)
+    if kind is int:
+        is_short: bool = value.bit_length() <= 64
+        return is_short
+    if kind is float:
+        return isfinite(value)
+    return kind in JSON or (kind is list and JSON.issuperset(map(type, value)))
+
+
 def _row(operation: Operation) -> list[Any]:
-    if type(operation) is Set:  # as nearly always
-        return ["=", [tag(part) for part in operation.path], tag(operation.value)]
+    """An operation as it is stored: its code, its path, and what else it has."""
     path, *rest = msgspec.structs.astuple(operation)
-    return [_CODES[type(operation)], list(map(tag, path)), *map(tag, rest)]
+    return [operation.__struct_config__.tag, list(map(tag, path)), *map(tag, rest)]
 
 
 def _read(row: list[Any]) -> Operation:
@@ -97,5 +125,6 @@ def _read(row: list[Any]) -> Operation:
     kind = _KINDS[code]
     if not isinstance(path, list) or not path:
         raise TypeError(f"{path!r} is not a path")
-    values = dict(zip(kind.__struct_fields__, (tuple(untag(path)), *map(untag, rest)), strict=True))
-    return msgspec.convert(values, kind)
+    if len(row) != len(kind.__struct_fields__) + 1:
+        raise TypeError(f"{row!r} is too long or too short")
+    return msgspec.convert([code, tuple(untag(path)), *map(untag, rest)], kind)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from inspect import getattr_static
 from operator import attrgetter
 from pathlib import PurePath
 from typing import Any
@@ -94,10 +95,12 @@ def is_model(kind: type) -> bool:
 def model_reader(kind: Any) -> Callable[[Any], dict[str, object]]:
     """Make what reads a model's fields and extras, but neither private nor excluded ones. Sensitive ones are withheld."""
     names = [name for name, field in kind.model_fields.items() if not getattr(field, "exclude", None)]
-    hidden = sensitive_fields(kind)
+    hidden, bare = sensitive_fields(kind), _is_bare(kind)
 
     def read(model: Any) -> dict[str, object]:
-        present = model.__dict__
+        present: dict[str, object] = model.__dict__.copy()
+        if bare and [*present] == names:  # as nearly always, and several times as fast
+            return present
         fields = {name: present[name] for name in names if name in present}
         if hidden:
             withhold(fields, hidden)
@@ -124,11 +127,15 @@ def _has_own_form(kind: Any) -> bool:
     return any(type(item).__name__ in _SERIALIZERS for item in metadata)
 
 
-def _model(kind: Any) -> Reading:
-    bare = not sensitive_fields(kind)
-    bare = bare and not any(getattr(field, "exclude", None) for field in kind.model_fields.values())
+def _is_bare(kind: Any) -> bool:
+    """Whether all that a model has in its `__dict__` is stored, but for what is there beside its fields."""
+    excluded = any(getattr(field, "exclude", None) for field in kind.model_fields.values())
     open_ended = getattr(kind, "model_config", {}).get("extra") == "allow"
-    return Reading(model_reader(kind), attrgetter("__dict__") if bare and not open_ended else None, keyed=True)
+    return not excluded and not open_ended and not sensitive_fields(kind)
+
+
+def _model(kind: Any) -> Reading:
+    return Reading(model_reader(kind), attrgetter("__dict__") if _is_bare(kind) else None, keyed=True)
 
 
 def _struct(kind: type[msgspec.Struct]) -> Reading:
@@ -151,15 +158,24 @@ def _dataclass(kind: Any) -> Reading:
 
 def dataclass_reader(kind: Any) -> Callable[[Any], dict[str, object]]:
     """Make what reads a dataclass's fields. Sensitive ones are withheld."""
-    names, hidden = tuple(field.name for field in dataclasses.fields(kind)), sensitive_fields(kind)
+    names, hidden = [field.name for field in dataclasses.fields(kind)], sensitive_fields(kind)
+    bare = not hidden and _keeps_in_dict(kind, names)
 
     def read(instance: object) -> dict[str, object]:
+        if bare and [*(present := instance.__dict__.copy())] == names:  # as nearly always, and several times as fast
+            return present
         fields = {name: getattr(instance, name) for name in names if hasattr(instance, name)}
         if hidden:
             withhold(fields, hidden)
         return fields
 
     return read
+
+
+def _keeps_in_dict(kind: Any, names: Iterable[str]) -> bool:
+    """Whether these attributes are what `__dict__` has under their names: no descriptor, nor the class, decides that."""
+    described = any(hasattr(getattr_static(kind, name, None), "__set__") for name in names)
+    return bool(kind.__dictoffset__) and not described and kind.__getattribute__ is object.__getattribute__
 
 
 def _dumped() -> Reading:

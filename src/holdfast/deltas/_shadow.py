@@ -40,7 +40,7 @@ class Shadow:
         """A copy of another state, with the same fields declared append-only."""
         return Shadow(state_fields, append_only=frozenset(self._append_only))
 
-    def diff(self, current_fields: Mapping[str, object]) -> Delta:
+    def diff(self, current_fields: dict[str, Any], comparison: Comparison = FAST) -> Delta:
         """Return what changed since the last call, or since the beginning, and move on to the current state.
 
         No change in place is missed, at any depth, but for one kind: inside a container, a value that is replaced by one
@@ -49,11 +49,16 @@ class Shadow:
         Raises NotStorableError, naming the path, when the state holds something that cannot be stored; nothing has moved
         then.
         """
-        return Delta(self._walk(current_fields, FAST).finish())
+        # every step comes through here: `check` hands in its comparison, rather than both asking a third method
+        walk = Walk(comparison)
+        if self._append_only:
+            current_fields = self._compare_growing(walk, dict(current_fields))
+        walk.compare_fields(self._fields, current_fields, ())
+        return walk.finish()
 
-    def check(self, current_fields: Mapping[str, object]) -> Delta:
+    def check(self, current_fields: dict[str, Any]) -> Delta:
         """Return what `diff` missed, exact to the stored byte, and move on. As dear as writing the state: for snapshots."""
-        return Delta(self._walk(current_fields, EXACT).finish())
+        return self.diff(current_fields, EXACT)
 
     def committed(self, current_fields: Mapping[str, object]) -> dict[str, Any]:
         """The plain state as it was when `diff` was last called. Of a field that only grows, as much as there was of it."""
@@ -64,20 +69,17 @@ class Shadow:
             plain[name] = plain_of(now[: kept.length], (name,)) if growing and type(now) is kept.kind else strip(kept)
         return plain
 
-    def _walk(self, current_fields: Mapping[str, object], comparison: Comparison) -> Walk:
-        walk = Walk(comparison)
-        if not self._append_only:
-            walk.compare_fields(self._fields, current_fields, ())
-            return walk
-        fields = dict(current_fields)
+    def _compare_growing(self, walk: Walk, fields: dict[str, Any]) -> dict[str, Any]:
+        """Compare the fields that only grow, and return the others."""
+        others = self._growing.copy()
         for name in self._append_only:
-            new: Any = fields.pop(name, MISSING)
-            old = self._growing.get(name, MISSING)
+            new = fields.pop(name, MISSING)
             if type(new) in GROWING:
+                old = self._growing.get(name, MISSING)
                 walk.compare_extent(old, new, (name,), partial(self._growing.__setitem__, name))
-            elif new is not MISSING:
-                walk.compare(old, new, (name,), partial(self._growing.__setitem__, name))
-            elif old is not MISSING:
-                walk.delete((name,), partial(self._growing.pop, name))
-        walk.compare_fields(self._fields, fields, ())
-        return walk
+            elif new is MISSING:
+                others.pop(name, None)
+            else:
+                others[name] = new
+        walk.compare_fields(self._growing, others, ())
+        return fields

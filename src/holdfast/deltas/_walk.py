@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from holdfast.deltas._codec import encode_plain
 from holdfast.deltas._compare import Comparison, same_plain
-from holdfast.deltas._delta import Add, Append, Delete, Discard, Operation, Set, Splice
+from holdfast.deltas._delta import Add, Append, Delete, Delta, Discard, Operation, Set, Splice
 from holdfast.deltas._kinds import ATOMS, Refusal, is_leaf
 from holdfast.deltas._paths import MISSING, Path
-from holdfast.deltas._tree import Node, check_keys, copy, plain_of, refused, strip
+from holdfast.deltas._tree import PLAIN_ATOMS, Node, check_keys, copy, plain_of, refused, strip
 
 GROWING = frozenset({list, str})
 """What can be declared append-only."""
@@ -27,38 +29,65 @@ class Extent(NamedTuple):
     length: int
 
 
-class Walk:
+class Walk(Struct, eq=False):
     """One comparison: the operations it finds, and the moves that bring the copy up to date.
 
     The copy stays as it is until `finish`, so a value that is refused half-way loses nothing.
     """
 
-    def __init__(self, comparison: Comparison) -> None:
-        self._comparison = comparison
-        self.operations: list[Operation] = []
-        self._moves: list[Callable[[], object]] = []
+    comparison: Comparison
+    operations: list[Operation] = []
+    puts: list[tuple[dict[str, Any], str, Any]] = []
+    """The moves of atoms: to which copies of fields, under which name. A tuple is several times as cheap as a partial."""
+    moves: list[Callable[[], object]] = []
 
-    def finish(self) -> tuple[Operation, ...]:
+    def finish(self) -> Delta:
         """Bring the copy up to date and return the operations."""
-        for move in self._moves:
+        for fields, name, value in self.puts:
+            fields[name] = value
+        for move in self.moves:
             move()
-        return tuple(self.operations)
+        return Delta(tuple(self.operations))
 
-    def compare_fields(self, old: dict[str, Any], new: Mapping[str, Any], path: Path) -> None:
-        """Find what leads from the copies of some fields to the live ones, in whatever order they are."""
-        if not old.keys() <= new.keys():
-            for name in old:
-                if name not in new:
-                    self.delete((*path, name), partial(old.pop, name))
-        for name, value in new.items():
-            before = old.get(name, MISSING)
-            if before is value:
+    def compare_fields(self, old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
+        """Find what leads from the copies of some fields to the live ones, in whatever order they are.
+
+        A leaf is compared strictly, a container as far as the comparison goes. Each step comes here with all fields of its
+        state: what did not change, or is a number that did, is done with on the spot.
+        """
+        staying = len(old)
+        for name, before in old.items():
+            try:
+                if new[name] is before:
+                    continue
+            except KeyError:
+                staying -= 1
+                self._record(Delete((*path, name)), partial(old.pop, name))
                 continue
-            if type(before) is int and type(value) is int:  # counters: nothing to look into
+            value, kind = new[name], type(before)
+            if kind is int and type(value) is int:
                 if before != value:
-                    self._record(Set((*path, name), value), partial(old.__setitem__, name, value))
-                continue
-            self.compare(before, value, (*path, name), partial(old.__setitem__, name))
+                    self.operations.append(Set((*path, name), value))
+                    self.puts.append((old, name, value))
+            elif kind in PLAIN_ATOMS and type(value) in PLAIN_ATOMS:
+                if (operation := _between_atoms(before, value, (*path, name))) is not None:
+                    self.operations.append(operation)
+                    self.puts.append((old, name, value))
+            else:
+                if kind not in ATOMS and (kind is type(value) or kind is Node):
+                    try:
+                        if self.comparison.equal(before, value):
+                            continue
+                    except Exception:  # noqa: S110 - a strange object; arrays, for one, have no single truth
+                        pass
+                self._descend(before, value, (*path, name), partial(old.__setitem__, name))
+        if staying < len(new):
+            self._add_fields(old, new, path)
+
+    def _add_fields(self, old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
+        for name, value in new.items():
+            if name not in old:
+                self._exchange(MISSING, value, (*path, name), partial(old.__setitem__, name))
 
     def compare_extent(self, old: object, new: list[Any] | str, path: Path, put: Callable[[Any], object]) -> None:
         """Find what leads from an extent, if that is what was kept, to a live list or text that only grows."""
@@ -70,22 +99,14 @@ class Walk:
             values = tail if isinstance(tail, str) else strip(_copy_items(tail, old.length, path))
             self._record(Append(path, values), partial(put, now))
 
-    def delete(self, path: Path, remove: Callable[[], object]) -> None:
-        """Note that there is nothing at `path` any more."""
-        self._record(Delete(path), remove)
-
-    def compare(self, old: Any, new: Any, path: Path, put: Callable[[Any], object]) -> None:
-        """Find what leads from the copy `old` to the live value; `put` takes another copy in the place of `old`.
-
-        A leaf is compared strictly, a container as far as the comparison goes.
-        """
-        kind = type(old)
-        likely = kind is type(new) or kind is Node
-        if kind in ATOMS or not likely or not self._comparison.equal(old, new):
-            self._descend(old, new, path, put)
+    def _equal(self, old: Any, new: Any) -> bool:
+        try:
+            return bool(self.comparison.equal(old, new))
+        except Exception:  # a strange object
+            return False
 
     def _descend(self, old: Any, new: Any, path: Path, put: Callable[[Any], object]) -> None:
-        """Find what leads from the copy to a live value that probably differs."""
+        """Find what leads from the copy to a live value that probably differs; `put` takes another copy in its place."""
         kind = type(old)
         if kind is Node and type(new) is old.kind:
             self._descend_node(old, new, path)
@@ -95,18 +116,19 @@ class Walk:
             _DESCENTS[kind](self, old, new, path)
 
     def _exchange(self, old: Any, new: Any, path: Path, put: Callable[[Any], object]) -> None:
-        kind = type(old)
-        if kind is str and type(new) is str and old and len(new) > len(old) and new.startswith(old):
-            self._record(Append(path, new[len(old) :]), partial(put, new))
+        kind, now = type(old), type(new)
+        if kind in PLAIN_ATOMS and now in PLAIN_ATOMS:
+            if (operation := _between_atoms(old, new, path)) is not None:
+                self._record(operation, partial(put, new))
             return
-        comparable = (is_leaf(kind) and is_leaf(type(new))) or (kind in _FROZEN and kind is type(new))
+        comparable = (is_leaf(kind) and is_leaf(now)) or (kind in _FROZEN and kind is now)
         if not comparable or not same_plain(strip(old), plain_of(new, path)):
             copied = copy(new, path)
             self._record(Set(path, strip(copied)), partial(put, copied))
 
     def _record(self, operation: Operation, move: Callable[[], object]) -> None:
         self.operations.append(operation)
-        self._moves.append(move)
+        self.moves.append(move)
 
     def _descend_node(self, old: Node, new: Any, path: Path) -> None:
         try:
@@ -119,7 +141,7 @@ class Walk:
             self._descend(old.shape, shape, path, old.reshape)
 
     def _descend_set(self, old: set[Any], new: set[Any], path: Path) -> None:
-        lost, gained = self._comparison.exchanged(old, new)
+        lost, gained = self.comparison.exchanged(old, new)
         if gained:
             copy(new, path)  # refuses a new member that cannot be stored, or not beside the others
         if lost:
@@ -132,9 +154,9 @@ class Walk:
         staying = self._find_staying([*old], [*new])
         for key in old if len(staying) < len(old) else ():
             if key not in staying:
-                self.delete((*path, strip(key)), partial(old.pop, key))
+                self._record(Delete((*path, strip(key))), partial(old.pop, key))
         keys = [*staying]
-        for index in self._comparison.differing([old[key] for key in keys], [new[key] for key in keys]):
+        for index in self.comparison.differing([old[key] for key in keys], [new[key] for key in keys]):
             key = keys[index]
             self._descend(old[key], new[key], (*path, strip(key)), partial(old.__setitem__, key))
         for key in [*new][len(keys) :]:
@@ -143,14 +165,14 @@ class Walk:
     def _find_staying(self, old: list[Any], new: list[Any]) -> dict[Any, None]:
         """The keys at the beginning of `new` that stay where they are; a key that is set anew goes to the end."""
         head = new[: len(old)]
-        if head == old and self._comparison.same_keys(old, head):
+        if head == old and self.comparison.same_keys(old, head):
             return dict.fromkeys(head)
         places = {key: place for place, key in enumerate(old)}
         staying: dict[Any, None] = {}
         last = -1
         for key in new:
             place = places.get(key, -1)
-            if place <= last or not self._comparison.same_keys([old[place]], [key]):
+            if place <= last or not self.comparison.same_keys([old[place]], [key]):
                 break
             staying[key] = None
             last = place
@@ -158,20 +180,20 @@ class Walk:
 
     def _descend_list(self, old: list[Any], new: list[Any], path: Path) -> None:
         size = len(old)
-        if len(new) > size and self._comparison.equal(old, new[:size]):
+        if len(new) > size and self._equal(old, new[:size]):
             self._append(old, new, size, path)
             return
-        if len(new) == size and len(changed := self._comparison.differing(old, new)) * 2 <= size:
+        if len(new) == size and len(changed := self.comparison.differing(old, new)) * 2 <= size:
             self._descend_items(old, new, changed, path)
             return
-        head = self._comparison.agreeing(old, new)
-        tail = self._comparison.agreeing(old[head:][::-1], new[head:][::-1])
+        head = self.comparison.agreeing(old, new)
+        tail = self.comparison.agreeing(old[head:][::-1], new[head:][::-1])
         lost, gained = size - head - tail, len(new) - head - tail
         if shift := self._find_shift(old, new, head):
             self._splice(old, head, shift, [], path)
             self._append(old, new, size - shift, path)
         elif lost == gained or (lost < gained and not tail):
-            self._descend_items(old, new, self._comparison.differing(old, new), path)
+            self._descend_items(old, new, self.comparison.differing(old, new), path)
             self._append(old, new, size, path)
         else:
             self._splice(old, head, lost, new[head : head + gained], path)
@@ -185,7 +207,7 @@ class Walk:
         except Exception:  # no such item, or a strange object
             return 0
         kept = len(old) - at
-        fits = kept <= len(new) - head and self._comparison.equal(old[at:], new[head : head + kept])
+        fits = kept <= len(new) - head and self._equal(old[at:], new[head : head + kept])
         return at - head if fits else 0
 
     def _descend_items(self, old: list[Any], new: list[Any], changed: list[int], path: Path) -> None:
@@ -204,8 +226,12 @@ class Walk:
 
     def _append(self, old: list[Any], new: list[Any], start: int, path: Path) -> None:
         if len(new) > start:
-            copied = _copy_items(new[start:], start, path)
-            self._record(Append(path, strip(copied)), partial(old.extend, copied))
+            values = new[start:]
+            if PLAIN_ATOMS.issuperset(map(type, values)):  # each is its own copy, and its own plain form
+                self._record(Append(path, values), partial(old.extend, values))
+            else:
+                copied = _copy_items(values, start, path)
+                self._record(Append(path, strip(copied)), partial(old.extend, copied))
 
     def _splice(self, old: list[Any], start: int, count: int, values: list[Any], path: Path) -> None:
         copied = _copy_items(values, start, path)
@@ -218,6 +244,16 @@ _DESCENTS: dict[type, Callable[[Walk, Any, Any, Path], None]] = {
     dict: Walk._descend_dict,
     set: Walk._descend_set,
 }
+
+
+def _between_atoms(old: Any, new: Any, path: Path) -> Operation | None:
+    """What leads from one plain atom to another, if they differ. Each is its own copy, and its own plain form."""
+    kind = type(old)
+    if kind is not type(new):
+        return Set(path, new)
+    if kind is str and old and len(new) > len(old) and new.startswith(old):
+        return Append(path, new[len(old) :])
+    return None if same_plain(old, new) else Set(path, new)
 
 
 def extent_of(growing: list[Any] | str) -> Extent:

@@ -27,6 +27,7 @@ from holdfast.deltas import (
     live_value,
     locate,
     plain,
+    reader_of,
 )
 from holdfast.errors import NotStorableError, RunEndedError, StateConflictError, UsageError
 
@@ -67,6 +68,9 @@ class SharedState:
         give_up: Callable[[NotStorableError], None] | None = None,
     ) -> None:
         self._state = state
+        self._kind: type | None = None
+        self._read: Callable[[Any], dict[str, object]] = fields_of
+        """What reads the fields of a state of that kind."""
         self._give_up = give_up
         """What is told that something cannot be stored, if that is not to fail the step."""
         self._rebuild = rebuild
@@ -143,8 +147,11 @@ class SharedState:
         """What was committed since this was last asked; None if nobody keeps track."""
         if self._shadow is None:
             return None
+        state = self._state
+        if type(state) is not self._kind:  # the first time, and when there is another kind of state in its place
+            self._kind, self._read = type(state), reader_of(type(state))
         try:
-            return self._shadow.diff(fields_of(self._state))
+            return self._shadow.diff(self._read(state))
         except NotStorableError as error:
             if self._give_up is None:
                 raise

@@ -122,7 +122,7 @@ class Kickoff:
         results = typed_results(self._front, progress.results)
         self.cell = SharedState(restore_state(fresh_state(self._front.state_example), with_hidden(progress.state)))
         for result in results.values():
-            self._remember(result)
+            self._completed(result)
         self._front.begins("", self)
         self._front.ends("")
         self.usage = progress.usage
@@ -296,15 +296,12 @@ class Kickoff:
             run.host.event_bus.replay(self._front.entity, event)
 
     def _completed(self, result: Any) -> None:
-        self._remember(result)
-        if self._saving is not None:
-            self._saving.completed(self.cell)
-
-    def _remember(self, result: Any) -> None:
         self.outputs.add(result)
         if isinstance(result, HumanFeedbackResult):
             self.feedback.append(result)
             del self.feedback[:-100]
+        if self._saving is not None:
+            self._saving.completed(self.cell)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -115,7 +115,8 @@ class Batch(Struct, frozen=True):
     snapshot: Snapshot | None = None
     """not before the branch's fork, not beyond its head; one at the fork itself hides its parent's"""
     marks: tuple[Mark, ...] = ()
-    """said to be of the session's run and branch, whatever they say themselves; a known id is replaced"""
+    """said to be of the session's run and branch, whatever they say themselves; a known id is replaced. One that is called like
+    the row it comes with is taken to be as new as that"""
     status: str | None = None
     """the run's new status, if it changes"""
     hold_until_us: int | None = None

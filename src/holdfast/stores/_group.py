@@ -13,7 +13,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.errors import StoreUnavailableError
 
@@ -36,22 +37,23 @@ class Waiter(Generic[T]):
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._future = self._make_future()
-
-    def _make_future(self) -> asyncio.Future[T]:
-        return self.loop.create_future()
+        self._future: asyncio.Future[T] = self.loop.create_future()
 
     async def wait(self) -> T:
         return await self._future
 
     def settle(self, result: T | None, error: BaseException | None) -> None:
         """On its own loop only."""
-        if self._future.done():
-            return  # whoever waited was cancelled
+        if self._future.done() and not self._renew():
+            return
         if error is not None:
             self._future.set_exception(error)
         else:
             self._future.set_result(result)  # type: ignore[arg-type]
+
+    def _renew(self) -> bool:
+        """Make a future in place of one that was cancelled. False: whoever waited is gone."""
+        return False
 
 
 class Lasting(asyncio.Future[T]):
@@ -66,15 +68,22 @@ class LastingWaiter(Waiter[T]):
 
     __slots__ = ()
 
-    def _make_future(self) -> asyncio.Future[T]:
-        return Lasting(loop=self.loop)
-
     async def wait(self) -> T:
         try:
-            return await self._future
+            return await self._future  # a plain one: to await a subclass costs more, and few are cancelled
         except asyncio.CancelledError:
+            if self._future.cancelled():
+                self._future = Lasting(loop=self.loop)
+                with suppress(asyncio.CancelledError):  # cancelled once more
+                    await self._future
             self._future.result()  # what could not be stored counts for more
             raise
+
+    def _renew(self) -> bool:
+        if self._future.cancelled():
+            self._future = self.loop.create_future()  # the task is about to look
+            return True
+        return False
 
 
 class Pending(Generic[T]):
@@ -95,16 +104,24 @@ class Pending(Generic[T]):
         return self.result  # type: ignore[return-value]
 
 
-Commit = Callable[[Sequence[Pending[Any]], bool], None]
-"""Carry out all of it in one transaction and note each one's result or error. Patient: waits for other processes; else raises
-BusyError at once, having done nothing."""
+class Storage(Protocol):
+    """What work is committed to."""
+
+    def commit_one(self, work: Callable[[Any], T], *, patient: bool) -> T:
+        """Carry out one piece of work in a transaction: what it returns, or raises. Patient: waits for other processes; else raises
+        BusyError at once, having done nothing."""
+        ...
+
+    def commit_all(self, group: Sequence[Pending[Any]]) -> None:
+        """Carry out all of it in one transaction, patiently, and note each one's result or error."""
+        ...
 
 
 class GroupWriter:
     """The queue, the turn and the thread."""
 
-    def __init__(self, commit: Commit, name: str) -> None:
-        self._commit = commit
+    def __init__(self, storage: Storage, name: str) -> None:
+        self._storage = storage
         self._name = name
         self.reset()
 
@@ -114,6 +131,7 @@ class GroupWriter:
         self._turn = threading.Lock()
         self._life = threading.Lock()
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._ringing: asyncio.AbstractEventLoop | None = None
         self._rung = False
         self._thread: threading.Thread | None = None
         self._smoothed = 0.0
@@ -130,57 +148,47 @@ class GroupWriter:
 
     def write_now(self, work: Callable[[Any], T]) -> T:
         """Block until the work is committed. Raises what the work or the storage raised."""
+        if not self._queue and self._turn.acquire(blocking=False):
+            try:
+                return self._storage.commit_one(work, patient=True)
+            finally:
+                self._turn.release()
         pending = Pending(work)
-        if not self._commit_alone(pending, patient=True):
-            self._queue.append(pending)
-            with self._turn:
-                if not pending.done:
-                    self._commit_queued()
+        self._queue.append(pending)
+        with self._turn:
+            if not pending.done:
+                self._commit_queued()
         return pending.outcome()
 
     async def write(self, work: Callable[[Any], T], *, alone: bool) -> T:
         """Wait until the work is committed. `alone`: nobody else is at work here, so it may be done on the spot."""
-        pending = Pending(work)
-        if alone and self._commit_at_once(pending):
-            await asyncio.sleep(0)  # or "concurrent" runs would run one after another and never meet in a group
-            return pending.outcome()
-        pending.waiter = LastingWaiter()
-        self._queue.append(pending)
-        pending.waiter.loop.call_soon(self._ring)  # not now: whoever has a turn before that joins the group
-        return await pending.waiter.wait()
+        if alone:
+            is_stored, result = self.write_at_once(work)
+            if is_stored:
+                await asyncio.sleep(0)  # or "concurrent" runs would run one after another and never meet in a group
+                return result
+        waiter: LastingWaiter[T] = LastingWaiter()
+        self._queue.append(Pending(work, waiter))
+        if self._ringing is not waiter.loop:
+            self._ringing = waiter.loop
+            waiter.loop.call_soon(self._ring)  # not now: whoever has a turn before that joins the group
+        return await waiter.wait()
 
-    def write_at_once(self, work: Callable[[Any], object]) -> bool:
-        """Commit the work here if nobody is in the way and commits are quick; False if not, and it is not queued either."""
-        pending = Pending(work)
-        if not self._commit_at_once(pending):
-            return False
-        if pending.error is not None:
-            raise pending.error
-        return True
-
-    def _commit_at_once(self, pending: Pending[Any]) -> bool:
-        if self._smoothed >= INLINE_SECONDS:
-            return False
+    def write_at_once(self, work: Callable[[Any], T]) -> tuple[bool, T]:
+        """Commit the work here if nobody is in the way and commits are quick: True and what it returned. If not it is not queued
+        either."""
+        if self._smoothed >= INLINE_SECONDS or self._queue or not self._turn.acquire(blocking=False):
+            return False, None  # type: ignore[return-value]
         try:
-            return self._commit_alone(pending, patient=False)
+            started = time.perf_counter()
+            result = self._storage.commit_one(work, patient=False)
+            self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
+            return True, result
         except BusyError:
             self._smoothed = max(self._smoothed, INLINE_SECONDS)
-            return False
-
-    def _commit_alone(self, pending: Pending[Any], *, patient: bool) -> bool:
-        """Commit one piece of work that is not queued, unless others are before it. Says whether it did."""
-        if self._queue or not self._turn.acquire(blocking=False):
-            return False
-        try:
-            self._commit_timed((pending,), patient=patient)
+            return False, None  # type: ignore[return-value]
         finally:
             self._turn.release()
-        return True
-
-    def _commit_timed(self, group: Sequence[Pending[Any]], *, patient: bool) -> None:
-        started = time.perf_counter()
-        self._commit(group, patient)
-        self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
 
     def _commit_queued(self) -> None:
         """Commit all that is queued now."""
@@ -189,7 +197,9 @@ class GroupWriter:
         if not group:
             return
         try:
-            self._commit_timed(group, patient=True)
+            started = time.perf_counter()
+            self._storage.commit_all(group)
+            self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
         except BaseException:  # Ctrl-C in the thread that has the turn: the others must not wait for ever
             for pending in group:
                 pending.error = pending.error or StoreUnavailableError(
@@ -197,19 +207,13 @@ class GroupWriter:
                 )
             raise
         finally:
-            self._close(group)
-
-    @staticmethod
-    def _close(group: Sequence[Pending[Any]]) -> None:
-        awaited = False
-        for pending in group:
-            pending.done = True
-            awaited = awaited or pending.waiter is not None
-        if awaited:
+            for pending in group:
+                pending.done = True
             wake(group)
 
     def _ring(self) -> None:
         """See that the thread looks at the queue."""
+        self._ringing = None
         if self._rung:
             return  # it was called and has not looked yet
         with self._life:
@@ -255,8 +259,8 @@ def wake(group: Sequence[Pending[Any]]) -> None:
     """Tell those who wait on loops, with one call for each loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Pending[Any]]] = {}
     for pending in group:
-        if pending.waiter is not None:
-            by_loop.setdefault(pending.waiter.loop, []).append(pending)
+        if (waiter := pending.waiter) is not None:
+            by_loop.setdefault(waiter.loop, []).append(pending)
     for loop, settled in by_loop.items():
         try:
             loop.call_soon_threadsafe(_settle, settled)

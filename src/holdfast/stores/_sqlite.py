@@ -45,7 +45,7 @@ class SqliteEngine(ForkSafe):
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self.path = path
         self.connections = Connections(path, busy_seconds)
-        self.writer = GroupWriter(self._commit, "holdfast-sqlite-writer")
+        self.writer = GroupWriter(self, "holdfast-sqlite-writer")
         self.standings: writes.Standings = {}
         self._busy_seconds = busy_seconds
         self._threads = ThreadPool("holdfast-sqlite-reader", idle_seconds=2.0)
@@ -54,28 +54,55 @@ class SqliteEngine(ForkSafe):
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def _commit(self, group: Sequence[Pending[Any]], patient: bool) -> None:
+    def commit_one(self, work: Callable[[sqlite3.Connection], T], *, patient: bool) -> T:
+        """One transaction for one piece of work. All in one place, because every step of a run comes through here."""
+        tries = 2
+        while True:
+            try:
+                connection = self.connections.writer()
+                try:
+                    if type(work) is writes.Append and (entry := work.entry()) is not None:
+                        connection.execute(*entry)  # one statement is a transaction by itself
+                        return None  # type: ignore[return-value]
+                    connection.execute("BEGIN IMMEDIATE")
+                except BaseException as error:
+                    self.standings.clear()
+                    if not isinstance(error, sqlite3.OperationalError):
+                        raise
+                    self._begin_later(connection, error, patient)
+                try:
+                    result = work(connection)
+                    connection.execute("COMMIT")
+                except BaseException as error:
+                    self._roll_back(connection, error)
+                    raise
+                return result
+            except _UNFIT:  # or what was known of a session is not true any more; it is forgotten now
+                tries -= 1
+                if not tries:
+                    raise
+                patient = True
+            except sqlite3.Error as error:
+                raise translate(self.path, error) from error
+
+    def commit_all(self, group: Sequence[Pending[Any]]) -> None:
         """One transaction for the group. When one value turns out unfit, each gets a transaction of its own."""
         try:
-            self._transact(group, patient)
+            self._transact(group)
         except _UNFIT:
             for pending in group:
-                pending.error = None
-                self._commit_alone(pending)
+                self._commit_by_itself(pending)
         except sqlite3.Error as error:
             self._fail(group, translate(self.path, error))
         except (HoldfastError, OSError) as error:
             self._fail(group, error)
 
-    def _commit_alone(self, pending: Pending[Any]) -> None:
+    def _commit_by_itself(self, pending: Pending[Any]) -> None:
+        pending.error = None
         try:
-            self._transact([pending], patient=True)
-        except _UNFIT as error:
-            self._fail([pending], error)
-        except sqlite3.Error as error:
-            self._fail([pending], translate(self.path, error))
-        except (HoldfastError, OSError) as error:
-            self._fail([pending], error)
+            pending.result = self.commit_one(pending.work, patient=True)
+        except (*_UNFIT, HoldfastError, OSError) as error:
+            pending.error = error
 
     @staticmethod
     def _fail(group: Sequence[Pending[Any]], error: BaseException) -> None:
@@ -83,45 +110,54 @@ class SqliteEngine(ForkSafe):
             pending.error = copy.copy(error)  # one each: a raised exception collects its raiser's traceback
             pending.error.__cause__ = error.__cause__
 
-    def _transact(self, group: Sequence[Pending[Any]], patient: bool) -> None:
+    def _transact(self, group: Sequence[Pending[Any]]) -> None:
         connection = self.connections.writer()
-        self._begin(connection, patient)
         try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            self._begin_later(connection, error, patient=True)
+        try:
+            entries = writes.Entries(connection)
             for pending in group:
                 try:
-                    pending.result = pending.work(connection)
+                    work = pending.work
+                    if type(work) is not writes.Append or not entries.take(work):
+                        entries.write()  # in the order they came
+                        pending.result = work(connection)
                 except StorageError as refusal:  # raised before anything was changed
                     pending.error = refusal
+            entries.write()
             connection.execute("COMMIT")
         except BaseException as error:
-            self._roll_back(connection)
-            if isinstance(error, sqlite3.Error) and not isinstance(error, _UNFIT):
-                self.connections.drop_writer()  # whatever state it is in, the next one starts clean
+            self._roll_back(connection, error)
             raise
 
-    def _begin(self, connection: sqlite3.Connection, patient: bool) -> None:
-        deadline, pause = 0.0, 0.001
+    def _begin_later(self, connection: sqlite3.Connection, error: sqlite3.OperationalError, patient: bool) -> None:
+        """Begin a transaction that could not begin at once."""
+        deadline, pause = time.monotonic() + self._busy_seconds, 0.001
         while True:
+            if not is_busy(error):
+                self.connections.drop_writer()
+                raise error
+            if not patient:
+                raise BusyError from error
+            if time.monotonic() > deadline:
+                raise error
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 return
-            except sqlite3.OperationalError as error:
-                if not is_busy(error):
-                    self.connections.drop_writer()
-                    raise
-                if not patient:
-                    raise BusyError from error
-                now = time.monotonic()
-                deadline = deadline or now + self._busy_seconds
-                if now > deadline:
-                    raise
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
+            except sqlite3.OperationalError as again:
+                error = again
 
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        self.standings.clear()
+    def _roll_back(self, connection: sqlite3.Connection, error: BaseException) -> None:
+        if not isinstance(error, StorageError):  # a refusal, which has changed nothing
+            self.standings.clear()
         if connection.in_transaction:  # SQLite rolls back by itself after some errors
             connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.Error) and not isinstance(error, _UNFIT):
+            self.connections.drop_writer()  # whatever state it is in, the next one starts clean
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -221,38 +257,42 @@ class SqliteStore(Closing):
         return session
 
     async def append(self, batch: Batch) -> None:
-        alone = len(self._sessions) <= 1
+        engine = self._engine
+        engine.check_open()
         try:
-            await self._write(self._append(batch), alone=alone)
+            await engine.writer.write(writes.Append(batch, engine.standings), alone=len(self._sessions) <= 1)
         except FencedError:
             self._left(batch.session)
             raise
-        self._leave_after(batch)
+        if batch.hold_until_us == 0:
+            self._left(batch.session)
 
     def append_at_once(self, batch: Batch) -> bool:
-        self._engine.check_open()
-        if len(self._sessions) > 1:
-            return False
+        engine = self._engine
+        if engine.closed:
+            engine.check_open()
         try:
-            is_stored = self._engine.writer.write_at_once(self._append(batch))
+            if len(self._sessions) > 1:
+                return False
+            is_stored, _ = engine.writer.write_at_once(writes.Append(batch, engine.standings))
         except FencedError:
             self._left(batch.session)
             raise
-        if is_stored:
-            self._leave_after(batch)
+        if is_stored and batch.hold_until_us == 0:
+            self._left(batch.session)
         return is_stored
 
     def append_now(self, batch: Batch) -> None:
+        engine = self._engine
+        if engine.closed:
+            engine.check_open()
         try:
-            self._write_now(self._append(batch))
+            engine.writer.write_now(writes.Append(batch, engine.standings))
         except FencedError:
             self._left(batch.session)
             raise
-        self._leave_after(batch)
-
-    def _append(self, batch: Batch) -> Callable[[sqlite3.Connection], None]:
-        standings = self._engine.standings
-        return lambda connection: writes.append(connection, batch, standings)
+        if batch.hold_until_us == 0:
+            self._left(batch.session)
 
     async def close_session(self, session: Session) -> None:
         self._left(session)
@@ -262,18 +302,14 @@ class SqliteStore(Closing):
         self._left(session)
         self._write_now(partial(writes.close_session, session=session))
 
-    def _leave_after(self, batch: Batch) -> None:
-        if batch.hold_until_us == 0:
-            self._left(batch.session)
-
     def _left(self, session: Session) -> None:
         self._engine.standings.pop(session.fence, None)
         if self._sessions.get(session.root_run_id) == session.fence:
             self._sessions.pop(session.root_run_id, None)
 
-    async def _write(self, work: Callable[[sqlite3.Connection], T], *, alone: bool = False) -> T:
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         self._engine.check_open()
-        return await self._engine.writer.write(work, alone=alone)
+        return await self._engine.writer.write(work, alone=False)
 
     def _write_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
         self._engine.check_open()

@@ -11,7 +11,7 @@ import functools
 import re
 from typing import Any
 
-from holdfast.ports import Mark, Row, RunInfo
+from holdfast.ports import Batch, Mark, Row, RunInfo
 
 Id = str | bytes
 NULL = 0
@@ -46,11 +46,11 @@ def key_of(branch: int, seq: int) -> int:
 
 
 def event_values(branch: int, row: Row) -> tuple[Any, ...]:
-    """For `add_event`."""
+    """For `add_event`, but for the columns of a mark."""
     source_type, source_name, task_name, agent_role = row.source_type, row.source_name, row.task_name, row.agent_role
     return (
-        key_of(branch, row.seq),
         row.type,
+        (branch << 32) + row.seq,  # `key_of`, without a call for each row
         pack(row.event_id),
         row.at_us,
         pack(row.run_id),
@@ -72,6 +72,28 @@ def event_values(branch: int, row: Row) -> tuple[Any, ...]:
 def mark_values(branch: int, mark: Mark) -> tuple[Any, ...]:
     """For `add_mark`."""
     return (pack(mark.id), branch, mark.seq, mark.at_us, mark.trigger, pack(mark.parent_id), mark.size)
+
+
+ENTRY = 20
+"""How many values `add_event` has for each row."""
+_NO_MARK = (NULL, NULL, -1)
+
+
+def entry_values(branch: int, batch: Batch) -> tuple[list[Any], list[Mark]]:
+    """For `add_event`: all rows of a batch, and in them the marks that are named after them. And the marks that are not."""
+    rows, inside, others = batch.rows, {}, []
+    for mark in batch.marks:
+        place = mark.seq - rows[0].seq if rows else -1
+        row = rows[place] if 0 <= place < len(rows) else None
+        if row is not None and mark.id == row.event_id and mark.at_us == row.at_us <= rows[-1].at_us:
+            inside[mark.seq] = (NULL if mark.trigger == row.type else mark.trigger, pack(mark.parent_id), mark.size)
+        else:
+            others.append(mark)
+    values: list[Any] = []
+    for row in rows:
+        values += event_values(branch, row)
+        values += inside.get(row.seq, _NO_MARK)
+    return values, others
 
 
 def to_row(values: tuple[Any, ...]) -> Row:

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from sqlite3 import Connection
+from typing import Any
 
+from msgspec import Struct
+
+from holdfast.errors import PositionError
 from holdfast.ports import Batch, BranchInfo, RunInfo, Session
 from holdfast.stores import _job_rules as job_rules
 from holdfast.stores import _rules as rules
@@ -15,12 +19,32 @@ from holdfast.stores import _sqlite_job_reads as job_reads
 from holdfast.stores import _sqlite_job_writes as job_writes
 from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._sqlite_reads import END, SQL
-from holdfast.stores._sqlite_rows import event_values, key_of, mark_values, pack
+from holdfast.stores._sqlite_rows import ENTRY, entry_values, key_of, mark_values, pack
 
-_ADD_EVENT, _ADD_MARK, _FENCE = SQL["add_event"], SQL["add_mark"], SQL["fence"]
-Standings = dict[int, tuple[int, int, int, int]]
-"""By fence: the keys of run and branch, the fork, the head. A fence belongs to one session for ever, so what is known of it stays
-true, but for rows that the same session wrote elsewhere: those are found when a row would be written twice."""
+ROWS = 8
+"""So many rows are added by one statement at most."""
+UNLISTED = 128
+"""So many rows of an open session may have marks that are in no list yet: whoever wants to see marks reads them all."""
+_ADD_EVENTS = [SQL["add_event"] + SQL["and_event"] * more for more in range(ROWS)]
+
+
+class Standing:
+    """What a session's next batch must fit."""
+
+    __slots__ = ("branch", "fork_seq", "head", "listed", "run")
+
+    def __init__(self, run: int, branch: int, fork_seq: int, head: int, listed: int) -> None:
+        self.run = run
+        self.branch = branch
+        self.fork_seq = fork_seq
+        self.head = head
+        self.listed = listed
+        """up to where its marks are in `mark`"""
+
+
+Standings = dict[int, Standing]
+"""By fence. A fence belongs to one session for ever, so what is known of it stays true, but for its end and for rows that the
+same session wrote elsewhere: adding rows then fails, and all that is known is forgotten."""
 
 
 def open_run(
@@ -30,7 +54,7 @@ def open_run(
     known = connection.execute(SQL["find_run"], (pack(root_run_id),)).fetchone()
     if known:
         rules.check_free(root_run_id, owner, known[2], known[3], now_us)
-    branches = reads.branches(connection, root_run_id).infos
+    branches, keys = reads.branches(connection, root_run_id)
     if branch not in (branches or {rules.MAIN}):
         raise rules.no_branch(root_run_id, branch, branches)
     connection.execute(SQL["next_fence"])
@@ -49,52 +73,129 @@ def open_run(
         "now_us": now_us,
     }
     if known:
-        connection.execute(SQL["take_run"], values | {"key": known[0]})
-        return Session(root_run_id, branch, known[1] + 1, fence, branches[branch].head)
-    key = connection.execute(SQL["add_run"], values).lastrowid
-    connection.execute(SQL["add_branch"], (key, rules.MAIN, None, 0, 0, now_us))
+        run, head = known[0], branches[branch].head
+        connection.execute(SQL["list_marks"], (run,))  # the last session may have died
+        connection.execute(SQL["take_run"], values | {"key": run})
+        connection.execute(SQL["start_listing"], (key_of(keys[branch], head), run))
+        return Session(root_run_id, branch, known[1] + 1, fence, head)
+    run = connection.execute(SQL["add_run"], values).lastrowid
+    main = connection.execute(SQL["add_branch"], (run, rules.MAIN, None, 0, 0, now_us)).lastrowid
+    assert main is not None
+    connection.execute(SQL["start_listing"], (key_of(main, 0), run))
     return Session(root_run_id, branch, 1, fence, 0)
 
 
-def append(connection: Connection, batch: Batch, standings: Standings) -> None:
-    run, branch = _place(connection, batch, standings)
-    if batch.rows:
-        connection.executemany(_ADD_EVENT, [event_values(branch, row) for row in batch.rows])
+class Append(Struct, frozen=True, gc=False):
+    """A batch on its way to the file. Called in a transaction, it is written."""
+
+    batch: Batch
+    standings: Standings
+
+    def __call__(self, connection: Connection) -> None:
+        entry = self.entry()
+        if entry is None:
+            _append_any(connection, self.batch, self.standings)
+        else:
+            connection.execute(*entry)
+
+    def entry(self) -> tuple[str, list[Any]] | None:
+        """The statement that writes the batch, and its values; the session's standing is then that after it.
+
+        None for a batch that one statement does not write, or of which it must be seen first whether and where it fits. Most
+        steps of a run need nothing more; and for many runs the same statement is carried out for all at once.
+        """
+        batch, standing = self.batch, self.standings.get(self.batch.session.fence)
+        count = len(batch.rows)
+        if (
+            standing is None
+            or not 0 < count <= ROWS
+            or batch.status is not None
+            or batch.hold_until_us is not None
+            or batch.snapshot is not None
+            or batch.blobs
+            or standing.head + count > standing.listed + UNLISTED
+        ):
+            return None
+        values, other_marks = entry_values(standing.branch, batch)
+        if other_marks:
+            return None
+        try:
+            rules.check_batch(batch, standing.head, standing.fork_seq)
+        except PositionError:
+            return None  # it may be that the session was overtaken, and that would be the thing to say
+        standing.head += count
+        return _ADD_EVENTS[count - 1], [standing.run, batch.session.fence, *values]
+
+
+class Entries:
+    """Batches that are one statement each, gathered in a transaction: all that have the same statement are written in one go."""
+
+    __slots__ = ("_connection", "_values")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._values: dict[str, list[list[Any]]] = {}
+
+    def take(self, append: Append) -> bool:
+        """False for a batch that is not of this kind."""
+        entry = append.entry()
+        if entry is None:
+            return False
+        statement, values = entry
+        self._values.setdefault(statement, []).append(values)
+        return True
+
+    def write(self) -> None:
+        """Write those taken so far."""
+        for statement, values in self._values.items():
+            self._connection.executemany(statement, values)
+        self._values.clear()
+
+
+def _append_any(connection: Connection, batch: Batch, standings: Standings) -> None:
+    """Look whether and where a batch fits, and write all of it."""
+    session, rows = batch.session, batch.rows
+    standings.pop(session.fence, None)
+    found = connection.execute(SQL["standing"], (pack(session.root_run_id), session.branch)).fetchone()
+    rules.check_fence(session, found[0] if found else None)
+    standing = Standing(*found[1:])
+    rules.check_batch(batch, standing.head, standing.fork_seq)
+    standing.head += len(rows)
+    values, other_marks = entry_values(standing.branch, batch)
+    for n in range(0, len(rows), ROWS):
+        part = values[n * ENTRY : (n + ROWS) * ENTRY]
+        connection.execute(_ADD_EVENTS[len(part) // ENTRY - 1], [standing.run, session.fence, *part])
     if batch.blobs:
         connection.executemany(SQL["add_blob"], batch.blobs)
-        connection.executemany(SQL["use_blob"], [(run, digest) for digest, _ in batch.blobs])
+        connection.executemany(SQL["use_blob"], [(standing.run, digest) for digest, _ in batch.blobs])
     if batch.snapshot is not None:
-        connection.execute(SQL["add_snapshot"], (branch, batch.snapshot.seq, batch.snapshot.data))
-    told_us = batch.rows[-1].at_us if batch.rows else -1  # the rows themselves say when the run changed last
+        connection.execute(SQL["add_snapshot"], (standing.branch, batch.snapshot.seq, batch.snapshot.data))
+    told_us = rows[-1].at_us if rows else -1  # the rows themselves say when the run changed last
     changed_us = told_us
-    for mark in batch.marks:
-        connection.execute(_ADD_MARK, mark_values(branch, mark))
+    for mark in other_marks:
+        connection.execute(SQL["unmark_row"], (pack(mark.id),))
+        connection.execute(SQL["add_mark"], mark_values(standing.branch, mark))
         changed_us = max(changed_us, mark.at_us)
+    if batch.hold_until_us == 0 or standing.head > standing.listed + UNLISTED // 2:
+        _list_marks(connection, standing.run)
+        standing.listed = standing.head
     if batch.status is not None or batch.hold_until_us is not None or not 0 <= changed_us <= told_us:
-        connection.execute(SQL["touch_run"], (max(changed_us, 0), batch.status, batch.hold_until_us, run))
+        connection.execute(SQL["touch_run"], (max(changed_us, 0), batch.status, batch.hold_until_us, standing.run))
+    if batch.hold_until_us != 0:
+        standings[session.fence] = standing
 
 
-def _place(connection: Connection, batch: Batch, standings: Standings) -> tuple[int, int]:
-    """Where the batch goes, once it is clear that it may: the keys of its run and branch."""
-    session = batch.session
-    known = standings.get(session.fence)
-    if known is not None:
-        (fence,) = connection.execute(_FENCE, (known[0],)).fetchone() or (None,)
-        if fence != session.fence or (batch.rows and batch.rows[0].seq != known[3] + 1):
-            known = None
-    if known is None:
-        standings.pop(session.fence, None)
-        found = connection.execute(SQL["standing"], (pack(session.root_run_id), session.branch)).fetchone()
-        rules.check_fence(session, found[0] if found else None)
-        known = found[1:]
-    run, branch, fork_seq, head = known
-    rules.check_batch(batch, head, fork_seq)
-    standings[session.fence] = (run, branch, fork_seq, head + len(batch.rows))
-    return run, branch
+def _list_marks(connection: Connection, run: int) -> None:
+    """Put marks that are in rows where all others are."""
+    connection.execute(SQL["list_marks"], (run,))
+    connection.execute(SQL["note_listed"], (run,))
 
 
 def close_session(connection: Connection, session: Session) -> None:
-    connection.execute(SQL["leave_run"], (pack(session.root_run_id), session.fence))
+    known = connection.execute(SQL["find_run"], (pack(session.root_run_id),)).fetchone()
+    if known is not None:
+        _list_marks(connection, known[0])
+        connection.execute(SQL["leave_run"], (known[0], session.fence))
 
 
 def fork(connection: Connection, root_run_id: str, branch: str, parent: str, at_seq: int, now_us: int) -> BranchInfo:
@@ -115,9 +216,10 @@ def prune(connection: Connection, root_run_id: str, keep_marks: Iterable[str]) -
     known = reads.branches(connection, root_run_id)
     if not known.infos:
         raise rules.no_run(root_run_id)
+    (run, *_) = connection.execute(SQL["find_run"], (pack(root_run_id),)).fetchone()
+    _list_marks(connection, run)
     marks = reads.marks(connection, root_run_id, END)
     plan = rules.plan_prune(known.infos, reads.snapshots(connection, known), marks, keep_marks)
-    (run, *_) = connection.execute(SQL["find_run"], (pack(root_run_id),)).fetchone()
     connection.execute(SQL["settle_run"], (run,))
     freed = 0
     for name, first, last in plan.rows:

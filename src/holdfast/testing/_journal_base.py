@@ -55,6 +55,15 @@ def make_mark(seq: int, **changes: Any) -> Mark:
     return Mark(**(values | changes))
 
 
+def marked(batch: Batch, trigger: str | None = None) -> Batch:
+    """The batch with a mark for each of its rows, named after it as a run's checkpoints are."""
+    marks = tuple(
+        Mark(row.event_id, row.seq, row.at_us, trigger or row.type, parent_id=new_id(), size=row.seq)
+        for row in batch.rows
+    )
+    return msgspec.structs.replace(batch, marks=marks)
+
+
 async def open_run(
     store: JournalStore,
     info: RunInfo | None = None,

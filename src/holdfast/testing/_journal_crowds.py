@@ -7,8 +7,17 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from holdfast.errors import FencedError, PositionError, RunBusyError
-from holdfast.ports import JournalStore, Session
-from holdfast.testing._journal_base import NOW, SECOND, JournalSuite, make_info, open_run, positions, written
+from holdfast.ports import Batch, JournalStore, Session
+from holdfast.testing._journal_base import (
+    NOW,
+    SECOND,
+    JournalSuite,
+    make_info,
+    make_mark,
+    open_run,
+    positions,
+    written,
+)
 
 
 async def _fill(store: JournalStore, session: Session, batches: int) -> None:
@@ -84,6 +93,31 @@ class CrowdsConformance(JournalSuite):
             assert isinstance(outcomes[5], FencedError)
             for n, session in enumerate(sessions):
                 assert await positions(store, session) == ([] if n == 3 else [1, 2])
+
+    async def test_sessions_that_were_overtaken_elsewhere_do_not_spoil_those_beside_them(self) -> None:
+        async with self.opened_twice() as (store, twin):
+            sessions = [await open_run(store) for _ in range(10)]
+            await asyncio.gather(*(store.append(written(session, 1, 2)) for session in sessions))
+            for session in sessions[2:4]:
+                await open_run(twin, make_info(session.root_run_id))
+            await twin.delete(sessions[5].root_run_id, now_us=NOW + 3600 * SECOND)
+            batches = [written(session, 3, 4) for session in sessions]
+            outcomes = await asyncio.gather(*map(store.append, batches), return_exceptions=True)
+            refused = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, FencedError)]
+            assert refused == [2, 3, 5], outcomes
+            for n, session in enumerate(sessions):
+                if n != 5:
+                    assert await positions(store, session) == ([1, 2] if n in refused else [1, 2, 3, 4])
+
+    async def test_batches_of_one_session_that_are_under_way_together_are_stored_in_order(self) -> None:
+        async with self.opened() as store:
+            session, _ = await open_run(store), await open_run(store)  # two, so that none is alone
+            await store.append(written(session, 1, 1))
+            batches = [written(session, 2, 3), Batch(session, marks=(make_mark(3),)), written(session, 4, 4)]
+            batches += [written(session, 5, 5, hold_until_us=0), written(session, 6, 6)]
+            outcomes = await asyncio.gather(*map(store.append, batches), return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes if outcome] == [FencedError], outcomes
+            assert await positions(store, session) == [1, 2, 3, 4, 5]
 
     async def test_an_unstorable_batch_fails_alone(self) -> None:
         async with self.opened() as store:

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holdfast.errors import StorageError
 from holdfast.ids import new_id
-from holdfast.ports import Batch, Snapshot
+from holdfast.ports import Batch, JournalStore, Mark, Snapshot
 from holdfast.testing._journal_base import (
     NOW,
+    SECOND,
     JournalSuite,
     make_info,
     make_mark,
     make_row,
     make_rows,
+    marked,
     open_run,
     positions,
     written,
 )
 
 PLAIN_IDS = ("a-step", "", "ä", "018F0000-0000-7000-8000-00000000ABCD", "018f00000000700080000000abcdefff", "0" * 36)
+
+
+def told(batch: Batch) -> list[Mark]:
+    """The marks of a batch as they are read."""
+    session = batch.session
+    return [
+        msgspec.structs.replace(mark, branch=session.branch, root_run_id=session.root_run_id) for mark in batch.marks
+    ]
+
+
+async def check_marks(store: JournalStore, root_run_id: str, expected: list[Mark]) -> None:
+    """Just these are there, the oldest first, in whichever way they are asked for."""
+    assert await store.marks(root_run_id) == expected[::-1]
+    assert [mark for mark in await store.marks() if mark.root_run_id == root_run_id] == expected[::-1]
+    assert [await store.mark(mark.id) for mark in expected] == expected
 
 
 class ReadingConformance(JournalSuite):
@@ -188,3 +206,67 @@ class ReadingConformance(JournalSuite):
             await store.append(Batch(session, marks=(make_mark(2, id=mark.id, trigger="again"),)))
             (stored,) = await store.marks(session.root_run_id)
             assert (stored.seq, stored.trigger) == (2, "again")
+
+    async def test_marks_named_after_their_rows_are_found_while_the_session_is_open_and_when_it_is_closed(self) -> None:
+        async with self.opened_twice() as (store, twin):
+            for end in (store.close_session, lambda session: store.append(Batch(session, hold_until_us=0))):
+                session = await open_run(store)
+                first, second = marked(written(session, 1, 2)), marked(written(session, 3, 4), trigger="other")
+                await store.append(first)
+                await store.append(second)
+                marks = told(first) + told(second)
+                await check_marks(twin, session.root_run_id, marks)
+                assert await twin.marks(session.root_run_id, limit=3) == marks[:0:-1]
+                await end(session)
+                await check_marks(twin, session.root_run_id, marks)
+
+    async def test_marks_named_after_their_rows_outlive_a_session_that_nobody_closed(self) -> None:
+        async with self.opened() as store:
+            dead = await open_run(store, owner="dead")
+            root, batch = dead.root_run_id, marked(written(dead, 1, 2))
+            await store.append(batch)
+            await store.fork(root, branch="other", parent="main", at_seq=1, now_us=NOW)
+            session = await open_run(store, make_info(root), branch="other", now_us=NOW + 3600 * SECOND)
+            await check_marks(store, root, told(batch))
+            more = marked(Batch(session, make_rows(2, 3, at_us=NOW + 10)))
+            await store.append(more)
+            await check_marks(store, root, told(batch) + sorted(told(more), key=lambda mark: mark.id))
+            await store.close_session(session)
+            await check_marks(store, root, told(batch) + sorted(told(more), key=lambda mark: mark.id))
+
+    async def test_a_long_session_has_all_its_marks_named_after_rows(self) -> None:
+        async with self.opened_twice() as (store, twin):
+            session = await open_run(store)
+            batches = [marked(written(session, seq, seq + 1)) for seq in range(1, 400, 2)]
+            for batch in batches:
+                store.append_now(batch)
+            await check_marks(twin, session.root_run_id, [mark for batch in batches for mark in told(batch)])
+
+    async def test_a_mark_named_after_its_row_is_replaced_by_one_elsewhere(self) -> None:
+        async with self.opened_twice() as (store, twin):
+            for close in (False, True):
+                one, two = await open_run(store), await open_run(twin)
+                batch = marked(written(one, 1, 2))
+                await store.append(batch)
+                await twin.append(written(two, 1, 3))
+                if close:
+                    await store.close_session(one)
+                again = Batch(two, marks=(make_mark(3, id=batch.marks[0].id),))
+                await twin.append(again)
+                if not close:
+                    await store.close_session(one)
+                await check_marks(store, one.root_run_id, told(batch)[1:])
+                await check_marks(store, two.root_run_id, told(again))
+
+    async def test_marks_named_after_their_rows_are_pruned_while_the_session_is_open_and_stay_away(self) -> None:
+        async with self.opened() as store:
+            session = await open_run(store)
+            batch, more = marked(written(session, 1, 3)), marked(written(session, 4, 4))
+            await store.append(batch)
+            kept = batch.marks[1].id
+            await store.prune(session.root_run_id, keep_marks=[kept])
+            await store.append(more)
+            for _ in range(2):
+                assert [mark.id for mark in await store.marks(session.root_run_id)] == [more.marks[0].id, kept]
+                assert await store.mark(batch.marks[0].id) is None
+                await store.close_session(session)

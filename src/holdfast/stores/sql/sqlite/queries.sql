@@ -18,18 +18,16 @@ SET kind = :kind, name = :name, status = :status, fingerprint = :fingerprint, de
 WHERE key = :key;
 
 -- name: leave_run
-UPDATE run SET fence = 0, owner = '', held_until_us = 0 WHERE id = ? AND fence = ?;
+UPDATE run SET fence = 0, owner = '', held_until_us = 0 WHERE key = ? AND fence = ?;
 
 -- name: standing
--- What an append must know: the run's fence, the branch, its fork and its head.
+-- What an append must know: the run's fence, the branch, its fork, its head, and up to where its marks are listed.
 SELECT run.fence, run.key, branch.key, branch.fork_seq,
     max(branch.floor, ifnull((
-        SELECT max(key) & 0xFFFFFFFF FROM event WHERE key > branch.key << 32 AND key < (branch.key + 1) << 32), 0))
+        SELECT max(key) & 0xFFFFFFFF FROM event WHERE key > branch.key << 32 AND key < (branch.key + 1) << 32), 0)),
+    run.listed & 0xFFFFFFFF
 FROM run JOIN branch ON branch.run = run.key
 WHERE run.id = ? AND branch.name = ?;
-
--- name: fence
-SELECT fence FROM run WHERE key = ?;
 
 -- name: touch_run
 -- Not at every append: rows alone leave the run's page alone, which saves a fifth of a commit.
@@ -39,10 +37,18 @@ SET updated_us = max(updated_us, ?1), status = ifnull(?2, status), held_until_us
 WHERE key = ?4;
 
 -- name: add_event
-INSERT INTO event (key, type, event_id, at_us, run_id, parent_event_id, triggered_by_event_id, started_event_id,
-    source_type, source_id, source_name, task_id, task_name, agent_id, agent_role, payload, delta)
-VALUES (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0),
-    nullif(?, 0), nullif(?, 0), nullif(?, 0), ?, nullif(?, 0));
+-- A session that may not write any more gets no type for its first row, and so an IntegrityError.
+INSERT INTO event (type, key, event_id, at_us, run_id, parent_event_id, triggered_by_event_id, started_event_id,
+    source_type, source_id, source_name, task_id, task_name, agent_id, agent_role, payload, delta,
+    mark_trigger, mark_parent, mark_size)
+VALUES (CASE (SELECT fence FROM run WHERE key = ?) WHEN ? THEN ? END, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0),
+    nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), ?, nullif(?, 0),
+    nullif(?, 0), nullif(?, 0), nullif(?, -1))
+
+-- name: and_event
+-- Behind `add_event`, for each row more.
+, (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0),
+    nullif(?, 0), nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1))
 
 -- name: add_blob
 INSERT OR IGNORE INTO blob (digest, data) VALUES (?, ?);
@@ -58,6 +64,24 @@ ON CONFLICT (branch, seq) DO UPDATE SET data = excluded.data;
 INSERT INTO mark (id, branch, seq, at_us, trigger, parent_id, size) VALUES (?, ?, ?, ?, ?, nullif(?, 0), ?)
 ON CONFLICT (id) DO UPDATE SET branch = excluded.branch, seq = excluded.seq, at_us = excluded.at_us,
     trigger = excluded.trigger, parent_id = excluded.parent_id, size = excluded.size;
+
+-- name: unmark_row
+-- Before a mark's id is used anew: it may still be in a row.
+UPDATE event SET mark_size = NULL WHERE key IN (SELECT key FROM mark_in_row WHERE id = ?);
+
+-- name: list_marks
+INSERT INTO mark (id, branch, seq, at_us, trigger, parent_id, size)
+SELECT id, key >> 32, seq, at_us, trigger, parent_id, size FROM mark_in_row WHERE run_key = ?
+ON CONFLICT (id) DO UPDATE SET branch = excluded.branch, seq = excluded.seq, at_us = excluded.at_us,
+    trigger = excluded.trigger, parent_id = excluded.parent_id, size = excluded.size;
+
+-- name: note_listed
+UPDATE run SET listed = ifnull((
+        SELECT max(event.key) FROM event WHERE event.key > listed AND event.key < ((listed >> 32) + 1) << 32), listed)
+WHERE key = ?;
+
+-- name: start_listing
+UPDATE run SET listed = ? WHERE key = ?;
 
 -- name: run
 SELECT id, kind, name, status, incarnation, fingerprint, created_us, max(updated_us, ifnull((
@@ -109,15 +133,30 @@ SELECT mark.id, mark.seq, mark.at_us, mark.trigger, branch.name, run.id, mark.pa
 FROM mark JOIN branch ON branch.key = mark.branch JOIN run ON run.key = branch.run
 WHERE mark.id = ?;
 
+-- name: mark_in_row
+-- Reads all rows that may have one, but not for the id of a run, which is asked for often: no event is called like a run.
+SELECT id, seq, at_us, trigger, branch, run, parent_id, size FROM mark_in_row
+WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run WHERE id = ?1);
+
 -- name: marks
-SELECT mark.id, mark.seq, mark.at_us, mark.trigger, branch.name, run.id, mark.parent_id, mark.size
-FROM mark JOIN branch ON branch.key = mark.branch JOIN run ON run.key = branch.run
-ORDER BY mark.at_us DESC, mark.id DESC LIMIT ?;
+-- Limited before they are put together: then so many are kept while reading, instead of sorting all.
+SELECT * FROM (
+    SELECT mark.id AS id, mark.seq, mark.at_us AS at_us, mark.trigger, branch.name, run.id, mark.parent_id, mark.size
+    FROM mark JOIN branch ON branch.key = mark.branch JOIN run ON run.key = branch.run
+    ORDER BY mark.at_us DESC, mark.id DESC LIMIT ?1)
+UNION ALL SELECT * FROM (
+    SELECT id, seq, at_us, trigger, branch, run, parent_id, size FROM mark_in_row ORDER BY at_us DESC, id DESC LIMIT ?1)
+ORDER BY at_us DESC, id DESC LIMIT ?1;
 
 -- name: marks_of_run
-SELECT mark.id, mark.seq, mark.at_us, mark.trigger, branch.name, run.id, mark.parent_id, mark.size
-FROM run JOIN branch ON branch.run = run.key JOIN mark ON mark.branch = branch.key
-WHERE run.id = ? ORDER BY mark.at_us DESC, mark.id DESC LIMIT ?;
+SELECT * FROM (
+    SELECT mark.id AS id, mark.seq, mark.at_us AS at_us, mark.trigger, branch.name, run.id, mark.parent_id, mark.size
+    FROM run JOIN branch ON branch.run = run.key JOIN mark ON mark.branch = branch.key
+    WHERE run.id = ?1 ORDER BY mark.at_us DESC, mark.id DESC LIMIT ?2)
+UNION ALL SELECT * FROM (
+    SELECT id, seq, at_us, trigger, branch, run, parent_id, size FROM mark_in_row
+    WHERE run = ?1 ORDER BY at_us DESC, id DESC LIMIT ?2)
+ORDER BY at_us DESC, id DESC LIMIT ?2;
 
 -- name: size_run
 SELECT
