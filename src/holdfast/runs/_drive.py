@@ -20,7 +20,6 @@ from holdfast.runs._status import RunStatus
 from holdfast.runs._steps import Body
 from holdfast.threads import done_here
 
-
 Duty = Callable[[Run], Coroutine[Any, Any, None]]
 """What a supervisor is called for."""
 
