@@ -286,6 +286,26 @@ async def test_a_supervisor_that_is_cancelled_before_its_first_turn_is_followed_
     assert notes == ["released it"]
 
 
+async def test_whoever_waits_for_a_run_hears_of_its_end_and_whoever_comes_later_finds_it(runtime: Runtime) -> None:
+    go = threading.Event()
+
+    def body(run: Run) -> str:
+        go.wait()
+        return "done"
+
+    task = asyncio.create_task(runtime.arun(body))
+    await until(lambda: bool(runtime.runs()))
+    [run] = runtime.runs()
+    early, waits, gives_up = run.ending.done, asyncio.create_task(run.ended()), asyncio.create_task(run.ended())
+    await asyncio.sleep(0)
+    gives_up.cancel()
+    go.set()
+    ends = [await waits, early.result(), run.ending.done.result(), await run.ended()]
+    assert [end.result for end in ends] == ["done"] * 4
+    assert (await task, await run, run.result()) == ("done", "done", "done")
+    assert gives_up.cancelled()
+
+
 @pytest.mark.parametrize("body", ["def body(run): ...", "async def body(run): ..."])
 def test_a_handler_that_ends_the_program_ends_it_though_a_run_just_ends(body: str) -> None:
     script = f"""

@@ -42,10 +42,10 @@ class Ending:
         self._requested: Future[End] | None = None
         self.asked: End | None = None
         """What the first request asked for."""
-        self.done: Future[End] = Future()
-        """Set when nothing of the run is left."""
+        self._done: Future[End] | None = None
+        self._waking: list[Callable[[], None]] = []
         self.end: End | None = None
-        """What `done` is about to be set to, or was."""
+        """How it ended, when nothing of the run is left."""
         self.problem: BaseException | None = None
         """Why the end could not be stored, if it could not."""
 
@@ -58,6 +58,35 @@ class Ending:
                 if self.asked is not None:
                     self._requested.set_result(self.asked)
             return self._requested
+
+    @property
+    def done(self) -> Future[End]:
+        """Set when nothing of the run is left."""
+        with self._lock:
+            if self._done is None:
+                self._done = Future()
+                if self.end is not None:
+                    self._done.set_result(self.end)
+            return self._done
+
+    def wake_when_done(self, wake: Callable[[], None]) -> None:
+        """Call `wake`, in whatever thread, when nothing of the run is left."""
+        with self._lock:
+            if self.end is None:
+                self._waking.append(wake)
+                return
+        wake()
+
+    def close(self, end: End) -> None:
+        """Nothing of the run is left."""
+        with self._lock:
+            self.end = end
+            waking, self._waking = self._waking, []
+            waiting = self._done
+        if waiting is not None:  # first: whoever is woken may look at it
+            waiting.set_result(end)
+        for wake in waking:
+            wake()
 
     def request(self, end: End) -> bool:
         """Ask for the end. Says whether this was the first request."""

@@ -39,7 +39,7 @@ from holdfast.runs._end import End, Ending, RunRef, raise_end
 from holdfast.runs._holdings import CallbackLease, Holding, Holdings
 from holdfast.runs._status import RunStatus, check_transition
 from holdfast.runs._steps import GraphStep, Step
-from holdfast.threads import LoopThread, ThreadPool, done_here
+from holdfast.threads import LoopThread, ThreadPool, done_here, signal_here
 
 F = TypeVar("F", bound=HandlerFunction)
 
@@ -443,8 +443,8 @@ class Run:
         self.host.forget(self)
         if self.parent is not None:
             self.parent.child_ended(self)
-        self.ending.problem, self.ending.end = problem, end
-        self.ending.done.set_result(end)
+        self.ending.problem = problem
+        self.ending.close(end)
 
     # -- waiting for it --------------------------------------------------------------------------------------------
 
@@ -466,7 +466,9 @@ class Run:
                 raise WrongLoopError(
                     f"run {self.name or self.id} lives on another event loop; await it there, or call run.result() in a thread"
                 )
-            await done_here(ending.done)
+            here, wake = signal_here()
+            ending.wake_when_done(wake)
+            await here
         assert ending.end is not None
         return ending.end
 
