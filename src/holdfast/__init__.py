@@ -153,7 +153,10 @@ def __dir__() -> list[str]:
 
 
 def _find_runtime() -> Any:
-    return importlib.import_module("holdfast.runtime").current_runtime()
+    DefaultRuntime.find = importlib.import_module(
+        "holdfast.runtime"
+    ).current_runtime  # from now on without looking for it
+    return DefaultRuntime.get()
 
 
 DefaultRuntime.find = _find_runtime

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from msgspec import Struct
@@ -127,6 +128,9 @@ def triggered_by(event_id: str | None) -> Iterator[None]:
 def is_async_callable(call: Callable[..., Any]) -> bool:
     """Whether calling it gives a coroutine: an `async def`, a partial of one, an object with an async `__call__`."""
     inner: Any = call
+    function = inner.__func__ if type(inner) is MethodType else inner
+    if type(function) is FunctionType and not function.__dict__:  # what inspect asks below, without its dozen calls
+        return bool(function.__code__.co_flags & inspect.CO_COROUTINE)
     while isinstance(inner, functools.partial):
         inner = inner.func
     return inspect.iscoroutinefunction(inner if inspect.isroutine(inner) else type(inner).__call__)

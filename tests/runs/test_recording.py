@@ -40,6 +40,23 @@ async def test_s0_2_a_recording_run_has_a_state_and_a_plain_one_beside_it_has_no
     assert runtime.event_bus.runtime_state is None
 
 
+async def test_what_nobody_hears_of_a_plain_run_is_wanted_and_recorded_of_one_that_records(runtime: Runtime) -> None:
+    states: list[RuntimeState | None] = []
+    wanted: list[bool] = []
+
+    def body(run: Run) -> None:
+        states.append(run.runtime_state)
+        wanted.append(runtime.event_bus.wants(PingEvent))
+
+    await runtime.arun(body)
+    await runtime.arun(body, record=True)
+    [plain, recorded] = states
+    assert wanted == [False, True]
+    assert plain is None
+    assert recorded is not None
+    assert [node.event.type for node in recorded.event_record.all_nodes()] == ["run_started", "run_completed"]
+
+
 @pytest.mark.parametrize("driver", ["loop", "thread"])
 def test_s0_7_the_record_is_gone_when_its_run_ends(runtime: Runtime, driver: str) -> None:
     runs: list[Run] = []

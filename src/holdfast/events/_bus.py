@@ -46,8 +46,10 @@ class EventBus:
     @property
     def _inside(self) -> Publisher:
         """What it is made of, fit for this process."""
-        self._publisher.check_process()
-        return self._publisher
+        inside = self._publisher
+        if inside.generation != Forks.generation:
+            inside.check_process()
+        return inside
 
     # -- listening -------------------------------------------------------------------------------------------------
 
@@ -393,9 +395,11 @@ class EventBus:
         """Boxes with something in them; those of handlers that were removed included."""
         inside = self._inside
         with inside.lock:
-            inside.calls.boxes_closing = [box for box in inside.calls.boxes_closing if not box.is_idle]
-            boxes = [handler.mailbox for handler in inside.table if handler.mailbox is not None]
-            return [box for box in (*boxes, *inside.calls.boxes_closing) if not box.is_idle]
+            boxes = [h.mailbox for h in inside.table if h.mailbox is not None and not h.mailbox.is_idle]
+            if inside.calls.boxes_closing:
+                inside.calls.boxes_closing = [box for box in inside.calls.boxes_closing if not box.is_idle]
+                boxes += inside.calls.boxes_closing
+            return boxes
 
     def is_delivering(self) -> bool:
         """Whether this thread is inside a handler that runs inline: until it returns, its run tree's later events wait."""

@@ -70,6 +70,8 @@ class Publisher:
 
     def listening_changed(self) -> None:
         """Handlers or recording changed: let no run rely on what it knows of them."""
+        self._known: dict[type[BaseEvent], Plan] = {}
+        self._quiet: set[type[BaseEvent]] = set()
         self.version += 1
 
     def outlet_at(self, here: Position) -> Outlet:
@@ -89,7 +91,7 @@ class Publisher:
     def plan(self, outlet: Outlet, event_type: type[BaseEvent]) -> Plan:
         """What is to be done with an event of a run: for the bus's handlers first, then for the run's own and its ancestors'."""
         if outlet.version != self.version:
-            outlet.known, outlet.quiet, outlet.unheard, outlet.version = {}, set(), set(), self.version
+            self._look_again(outlet)
         known = outlet.known
         plan = known.get(event_type)
         if plan is None:
@@ -100,10 +102,19 @@ class Publisher:
                 outlet.unheard.add(event_type)
         return plan
 
+    def _look_again(self, outlet: Outlet) -> None:
+        """Forget what a run knew of handlers. What is true of all runs that only the bus's handlers hear is found out once."""
+        version = self.version  # before the rest, which may be newer but not older
+        alone = outlet.is_recorded or outlet.tables()
+        outlet.known, outlet.quiet = ({}, set()) if alone else (self._known, self._quiet)
+        outlet.unheard, outlet.version = set(), version
+
     def wants(self, outlet: Outlet, event_type: type[BaseEvent]) -> bool:
-        """Whether anybody would see an event of this type. Remembers for each run what nobody would."""
+        """Whether anybody would see an event of this type. Remembers what nobody would."""
+        if outlet.version != self.version:
+            self._look_again(outlet)
         quiet = outlet.quiet
-        if outlet.version == self.version and event_type in quiet:
+        if event_type in quiet:
             return False
         if event_type.durable and (outlet.is_recorded or self.recording.armed):
             return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import Counter
 from contextvars import copy_context
 from typing import Any
 
@@ -38,12 +37,12 @@ class Asking:
         self._flow_name = flow_name
         self._recorded = recorded
         self._log = log
-        self._ordinals: Counter[str] = Counter()
+        self._ordinals: dict[str, int] = {}
 
     def request(self, kind: Any, message: str, timeout: float | None, **more: Any) -> HumanRequest:
         """A question of the step that asks."""
         step = position.get().step_id or ""
-        self._ordinals[step] += 1
+        self._ordinals[step] = self._ordinals.get(step, 0) + 1
         expires = self.now_us() + round(timeout * 1_000_000) if timeout is not None else None
         return HumanRequest(
             f"{self._run.id} {step}/{self._ordinals[step]}",

@@ -193,8 +193,7 @@ class Kickoff:
         self.outputs = self._make_outputs(run)
         self.asking = Asking(run, front.name, progress, self._log)
         front.begins(run.id, self)
-        done = typed_results(front, {key: told["result"] for key, told in self._conflicts().items()})
-        program = front.program(run, self.asking, done)
+        program = front.program(run, self.asking, self._merging())
         scheduler = Scheduler(run, program, self.cell, completed=self._completed, log=self._log)
         self._counts = lambda: dict(scheduler.state.counts)
         if opening is not None:
@@ -254,10 +253,17 @@ class Kickoff:
 
     def _changes(self) -> dict[str, Any]:
         """Fields of the state to set. What brought a secret back is in its place already, and hidden there."""
-        progress = self._opening.progress if self._opening is not None else None
-        secrets = withheld_in(progress.state) if progress is not None else []
         asked = {**(self._plan.edits or {}), **self._plan.inputs}
+        progress = self._opening.progress if self._opening is not None else None
+        if not asked or progress is None:
+            return asked
+        secrets = withheld_in(progress.state)
         return {name: value for name, value in asked.items() if name not in secrets}
+
+    def _merging(self) -> dict[str, Any]:
+        """Results that only have to be merged, by execution key."""
+        conflicts = self._conflicts()
+        return typed_results(self._front, {key: told["result"] for key, told in conflicts.items()}) if conflicts else {}
 
     def _conflicts(self) -> dict[str, dict[str, Any]]:
         """What steps returned and changed before the run was taken up again, and could not be merged then."""

@@ -57,8 +57,12 @@ class Starter:
     def _planned(self, front: Front, inputs: Mapping[str, Any] | None, from_checkpoint: Where | None) -> Plan:
         if from_checkpoint is not None:
             check_where(from_checkpoint)
-        plan, self._next = self._next or Plan(), None
-        plan = msgspec.structs.replace(plan, inputs=named_inputs(inputs), checkpoint=from_checkpoint or plan.checkpoint)
+        planned, self._next = self._next, None
+        given = named_inputs(inputs)
+        if planned is None:
+            plan = Plan(given, from_checkpoint)
+        else:
+            plan = msgspec.structs.replace(planned, inputs=given, checkpoint=from_checkpoint or planned.checkpoint)
         if plan.checkpoint is not None and front.checkpoint is None and plan.config is None:
             kind = front.kind.capitalize()
             raise UsageError(
@@ -135,9 +139,11 @@ def check_where(where: Where) -> None:
 
 def named_inputs(inputs: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a kickoff is given. Raises FlowInputError for what has no names."""
+    if inputs is None:
+        return {}
     given: object = inputs
-    if not isinstance(given, Mapping | None):
+    if not isinstance(given, Mapping):
         raise FlowInputError(
             f"inputs are names with values, kickoff({{'topic': 'whales'}}), not a {type(given).__name__}"
         )
-    return dict(inputs or {})
+    return dict(inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NoReturn
 
@@ -35,26 +36,83 @@ class Ending:
         self._lock = threading.Lock()
         self._entered = False
         self.is_requested = False
-        """`requested.done()` without its lock: every step asks."""
-        self.requested: Future[End] = Future()
-        """Set by the first request."""
-        self.done: Future[End] = Future()
-        """Set when nothing of the run is left."""
+        """Whether there was a request: every step looks."""
+        self.on_request: Callable[[], None] | None = None
+        """What is called when somebody asks who does not finish it himself."""
+        self._requested: Future[End] | None = None
+        self.asked: End | None = None
+        """What the first request asked for."""
+        self._done: Future[End] | None = None
+        self._waking: list[Callable[[], None]] = []
+        self.end: End | None = None
+        """How it ended, when nothing of the run is left."""
         self.problem: BaseException | None = None
         """Why the end could not be stored, if it could not."""
 
+    @property
+    def requested(self) -> Future[End]:
+        """Set by the first request."""
+        with self._lock:
+            if self._requested is None:  # a run that goes well does without
+                self._requested = Future()
+                if self.asked is not None:
+                    self._requested.set_result(self.asked)
+            return self._requested
+
+    @property
+    def done(self) -> Future[End]:
+        """Set when nothing of the run is left."""
+        with self._lock:
+            if self._done is None:
+                self._done = Future()
+                if self.end is not None:
+                    self._done.set_result(self.end)
+            return self._done
+
+    def wake_when_done(self, wake: Callable[[], None]) -> None:
+        """Call `wake`, in whatever thread, when nothing of the run is left."""
+        with self._lock:
+            if self.end is None:
+                self._waking.append(wake)
+                return
+        wake()
+
+    def close(self, end: End) -> None:
+        """Nothing of the run is left."""
+        with self._lock:
+            self.end = end
+            waking, self._waking = self._waking, []
+            waiting = self._done
+        if waiting is not None:  # first: whoever is woken may look at it
+            waiting.set_result(end)
+        for wake in waking:
+            wake()
+
     def request(self, end: End) -> bool:
         """Ask for the end. Says whether this was the first request."""
+        if not self._ask(end):
+            return False
+        if (tell := self.on_request) is not None:
+            tell()
+        return True
+
+    def claim(self, end: End) -> bool:
+        """Ask for the end and begin to finish in the same breath. Says whether nobody had asked before."""
+        return self._ask(end, entered=True)
+
+    def _ask(self, end: End, entered: bool = False) -> bool:
         with self._lock:
-            if self.requested.done():
+            if self.asked is not None:
                 return False
-            self.is_requested = True
-            self.requested.set_result(end)
-            return True
+            self.asked, self.is_requested, self._entered = end, True, entered
+            waiting = self._requested
+        if waiting is not None:
+            waiting.set_result(end)
+        return True
 
     @property
     def reason(self) -> str:
-        return self.requested.result().reason if self.requested.done() else ""
+        return self.asked.reason if self.asked is not None else ""
 
     def enter_door(self) -> End:
         """Begin to finish. Raises AlreadyFinishedError for whoever comes second."""
@@ -65,7 +123,8 @@ class Ending:
                     f"run {self._run_id} went through finish() before; to end a run call request_end() or cancel()"
                 )
             self._entered = True
-        return self.requested.result()
+            assert self.asked is not None
+            return self.asked
 
     @property
     def entered(self) -> bool:

@@ -37,6 +37,11 @@ async def finish(run: Run) -> None:
     problem = await _commit(run, end)
     if problem is None:
         enter_status()
+    await see_off(run, end, problem)
+
+
+async def see_off(run: Run, end: End, problem: BaseException | None = None) -> None:
+    """What is left once the end was told of."""
     await _drain_handlers(run)
     await _close_channels(run, end)
     _tell_log(run, end)
@@ -45,17 +50,48 @@ async def finish(run: Run) -> None:
 
 def finish_in_thread(run: Run) -> None:
     """`finish` for a run that a plain thread drives: without a loop when there is nothing to wait for."""
-    bus = run.host.event_bus
-    if not run.holdings.is_empty or run.journal is not None or not (run.born_in_handler or bus.is_settled(run.outlet)):
+    if not is_quiet(run):
         run.host.loop_thread.submit(finish(run)).result()
         return
     end = run.ending.enter_door()
-    run.holdings.close_to("work", "leases")
     run.stage_end(end)()
-    if not run.born_in_handler and not bus.is_settled(run.outlet):
-        run.host.loop_thread.submit(_drain_handlers(run)).result()
+    if not see_off_at_once(run, end):
+        run.host.loop_thread.submit(see_off(run, end)).result()
+
+
+def finish_at_once(run: Run, result: Any) -> End | None:
+    """`finish` for a run whose body has returned, up to where it is told of, if nothing has to be awaited for that.
+
+    Returns the end; `see_off` is still to be done. None if it must go the long way: somebody else asked for its end, or it
+    holds something.
+    """
+    end = End(RunStatus.COMPLETED, result=result)
+    if not is_quiet(run) or not run.ending.claim(end):
+        return None
+    try:
+        run.stage_end(end)()
+    except BaseException as error:  # of a handler that ends the program
+        run.drop(end, error)
+        raise
+    return end
+
+
+def is_quiet(run: Run) -> bool:
+    """Whether parts 1 to 3 have nothing to do. Then the run takes nothing in any more."""
+    return run.journal is None and run.holdings.close_if_quiet(run.body)
+
+
+def see_off_at_once(run: Run, end: End) -> bool:
+    """`see_off` of a run without streams, if no handler is at work. Says whether that was so."""
+    if not _is_settled(run):
+        return False
     _tell_log(run, end)
     run.drop(end)
+    return True
+
+
+def _is_settled(run: Run) -> bool:
+    return run.born_in_handler or run.host.event_bus.is_settled(run.outlet)
 
 
 async def _stop_work(run: Run, end: End) -> None:
@@ -110,7 +146,7 @@ async def _commit(run: Run, end: End) -> RunUnrecordedError | None:
 
 async def _drain_handlers(run: Run) -> None:
     """Part 4: let the handlers finish with the run's last events."""
-    if run.born_in_handler or run.host.event_bus.is_settled(run.outlet):
+    if _is_settled(run):
         return
     problem = await _carry_out(run, partial(run.host.event_bus.flush_run, run.outlet, None))
     if problem is not None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from holdfast.runs._steps import Step
 
 
+EVERYTHING = frozenset({"work", "leases"})
+
+
 class Holding(Struct, frozen=True):
     """One line of an inventory: something a run holds."""
 
@@ -88,10 +91,6 @@ class Holdings:
         """Whether a step or a child run is in flight."""
         return bool(self._steps or self._children)
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self._steps or self._children or self._leases or self._channels)
-
     def add_step(self, step: Step) -> None:
         with self._lock:
             self._refuse("start a step of", "work")
@@ -130,10 +129,19 @@ class Holdings:
         with self._lock:
             self._closed_to |= frozenset(what)
 
+    def close_if_quiet(self, body: Step | None) -> bool:
+        """Take nothing more, if nothing is held but the body. Says whether that was so."""
+        with self._lock:
+            alone = not self._steps or (body is not None and self._steps.keys() == {body.id})
+            if not alone or self._children or self._leases or self._channels:
+                return False
+            self._closed_to = EVERYTHING
+            return True
+
     def drop(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._closed_to = frozenset({"work", "leases"})
+            self._closed_to = EVERYTHING
             self._steps, self._children, self._leases, self._channels = {}, {}, [], []
 
     def inventory(self) -> list[Holding]:

@@ -38,8 +38,8 @@ from holdfast.ports import Channel, Entity, Journal, Lease
 from holdfast.runs._end import End, Ending, RunRef, raise_end
 from holdfast.runs._holdings import CallbackLease, Holding, Holdings
 from holdfast.runs._status import RunStatus, check_transition
-from holdfast.runs._steps import Body, GraphStep, Step
-from holdfast.threads import LoopThread, ThreadPool, done_here
+from holdfast.runs._steps import GraphStep, Step
+from holdfast.threads import LoopThread, ThreadPool, done_here, signal_here
 
 F = TypeVar("F", bound=HandlerFunction)
 
@@ -55,6 +55,7 @@ class RunHost(Protocol):
 
     def new_id(self) -> str: ...
     def forget(self, run: Run) -> None: ...
+    def look_after(self, supervisor: asyncio.Task[None]) -> None: ...
     def disown(self, run_id: str, name: str, thread: Future[Any]) -> None: ...
     def keep(self, holding: Holding) -> None: ...
 
@@ -109,7 +110,9 @@ class Run:
         self._status_lock = threading.RLock()
         self._waiting: dict[str | None, int] = {}
         self._resumed: Future[None] | None = None
-        self._body: Step | None = None
+        self.is_begun = False
+        """Whether it has entered `running`."""
+        self.body: Step | None = None
         self._body_result: Any = None
         self._body_over = False
         if parent is not None:
@@ -170,7 +173,7 @@ class Run:
     @property
     def has_company(self) -> bool:
         """Whether a step other than its body, or a run inside it, is at work."""
-        return bool(self.holdings.children) or any(step is not self._body for step in self.holdings.steps)
+        return bool(self.holdings.children) or any(step is not self.body for step in self.holdings.steps)
 
     def inventory(self) -> list[Holding]:
         """Everything it holds now, the runs inside it included."""
@@ -201,9 +204,12 @@ class Run:
 
     def move(self, event_type: type[BaseEvent], /, **payload: Any) -> BaseEvent | None:
         """Tell of something that happens to the run as a whole; what comes later stands where it leads."""
-        with at(self.place):
-            event = self.tell(event_type, **payload)
+        outside = position.set(self.place)
+        try:
+            event = self.host.event_bus.announce(self.speaker, event_type, payload)
             self.place = position.get()
+        finally:
+            position.reset(outside)
         return event
 
     def _here(self) -> Position:
@@ -218,11 +224,14 @@ class Run:
             source = self._status
             check_transition(self.id, source, target)
             self._status = target
-            self.move(event_type, from_status=source.value, **payload)
+            self.move(event_type, from_status=str(source), **payload)
 
     def begin(self) -> None:
-        """Enter `running`. Its driver calls this."""
-        self._advance(RunStatus.RUNNING, RunStartedEvent, name=self.name, incarnation=self.incarnation)
+        """Enter `running`, if it has not. Its driver calls this."""
+        with self._status_lock:
+            if not self.is_begun:
+                self.is_begun = True
+                self._advance(RunStatus.RUNNING, RunStartedEvent, name=self.name, incarnation=self.incarnation)
 
     def stage_end(self, end: End) -> Callable[[], None]:
         """Stamp the event of the run's end and have it recorded. The returned function writes the status and tells of it.
@@ -232,9 +241,12 @@ class Run:
         source = self._status
         check_transition(self.id, source, end.status)
         event_type, payload = _end_event(end)
-        with at(self.place):
-            tell = self.host.event_bus.stage(self.speaker, event_type, {"from_status": source.value, **payload})
+        outside = position.set(self.place)
+        try:
+            tell = self.host.event_bus.stage(self.speaker, event_type, {"from_status": str(source), **payload})
             self.place = position.get()
+        finally:
+            position.reset(outside)
 
         def enter() -> None:
             with self._status_lock:
@@ -278,6 +290,12 @@ class Run:
         """Where a step waits before it begins, while the run is paused."""
         while (resumed := self._resumed) is not None:
             await done_here(resumed)
+
+    def gate_in_thread(self) -> None:
+        """`gate` for blocking code; it waits no longer than the run is to go on."""
+        while (resumed := self._resumed) is not None and not self.is_ending:
+            waits: list[Future[Any]] = [resumed, self.ending.requested]
+            concurrent.futures.wait(waits, return_when=concurrent.futures.FIRST_COMPLETED)
 
     async def room(self) -> None:
         """Wait while whoever reads the run's stream, or that of a run around it, is behind. Between steps, and after chunks."""
@@ -328,10 +346,11 @@ class Run:
         step.start(context)
         return step
 
-    def spawn_body(self, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """Start the body. Its driver calls this, once."""
-        self._body = Body(self, self.name or getattr(call, "__name__", "body"), call, (self, *args))
-        self._start(self._body)
+    def start_body(self, body: Step) -> None:
+        """Start the body, in a copy of this context. Its driver calls this, once."""
+        self.body = body
+        self.holdings.add_step(body)
+        body.start(copy_context())
 
     def _start(self, step: Step) -> Step:
         self.holdings.add_step(step)
@@ -344,7 +363,7 @@ class Run:
 
     def step_ended(self, step: Step, result: Any, error: BaseException | None) -> None:
         """A step's last words: a failure fails the run; after the last one it completes."""
-        if step is self._body:  # before it is removed: a child that ends just now must see one or the other
+        if step is self.body:  # before it is removed: a child that ends just now must see one or the other
             self._body_result, self._body_over = result, True
         self.holdings.remove_step(step)
         if error is None or not step.fails_run or isinstance(error, RunEndedError):
@@ -419,13 +438,13 @@ class Run:
     def drop(self, end: End, problem: BaseException | None = None) -> None:
         """Let go of all that is memory, and wake whoever waits for the run. The last thing a run does."""
         self.holdings.drop()
-        self._body = self._body_result = None
+        self.body = self._body_result = self.ending.on_request = None
         self.host.event_bus.close_outlet(self.outlet)
         self.host.forget(self)
         if self.parent is not None:
             self.parent.child_ended(self)
         self.ending.problem = problem
-        self.ending.done.set_result(end)
+        self.ending.close(end)
 
     # -- waiting for it --------------------------------------------------------------------------------------------
 
@@ -441,14 +460,17 @@ class Run:
         Cancelling the wait leaves the run alone. Raises WrongLoopError in a loop other than the run's.
         """
         self.is_watched = True
-        done = self.ending.done
-        if self.loop is not None and asyncio.get_running_loop() is not self.loop and not done.done():
-            raise WrongLoopError(
-                f"run {self.name or self.id} lives on another event loop; await it there, or call run.result() in a thread"
-            )
-        if not done.done():
-            await done_here(done)
-        return done.result()
+        ending = self.ending
+        if ending.end is None:
+            if self.loop is not None and asyncio.get_running_loop() is not self.loop:
+                raise WrongLoopError(
+                    f"run {self.name or self.id} lives on another event loop; await it there, or call run.result() in a thread"
+                )
+            here, wake = signal_here()
+            ending.wake_when_done(wake)
+            await here
+        assert ending.end is not None
+        return ending.end
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait in a thread, not in the run's own loop, and return what its body returned; raises as `await run` does."""

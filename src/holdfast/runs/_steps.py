@@ -30,6 +30,7 @@ class Step:
     A step that raises fails its run, as in a task group, whether or not anybody awaits it.
     """
 
+    _over: Future[Any] | None = None
     fails_run = True
     """Whether the run ends when the step raises or is cancelled."""
 
@@ -39,14 +40,20 @@ class Step:
         self.id = step_id or run.host.new_id()
         self.name = name
         self.run = run
-        self.over: Future[Any] = Future()
-        """Set when the step has ended, or was given up: what came of it."""
         self._call = call
+        self._is_async = is_async_callable(call)
         self._args = args
         self._loop = run.loop or run.host.loop_thread.loop
         self._task: asyncio.Task[None] | None = None
         self._thread: Future[Any] | None = None
+        self._context: Context | None = None
         self._cancelled = False
+
+    @property
+    def over(self) -> Future[Any]:
+        """Set when the step has ended, or was given up: what came of it. Made when first asked for: most bodies do without."""
+        made: Future[Any] = self._over or self.__dict__.setdefault("_over", Future())  # atomic: the first one counts
+        return made
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._awaited().__await__()
@@ -67,27 +74,35 @@ class Step:
         if self._cancelled:  # before it began
             self._settle(error=asyncio.CancelledError())
             return
-        if is_async_callable(self._call) or self.run.is_held_back:
+        if self._is_async or self.run.is_held_back:
             self._task = self._loop.create_task(self._work(), name=f"holdfast-{self.name}", context=context)
             self._task.add_done_callback(self._settle_unstarted)
         else:
-            context.run(self._begin_in_thread, context)
+            self._begin_in_thread(context)
 
     def _begin_in_thread(self, context: Context) -> None:
         """Make a blocking call in a thread. Nothing waits for it but a callback: a task would take three turns of the loop."""
-        self._stand()
         try:
-            self._say(StepStartedEvent)
+            context.run(self._open)
         except Exception as error:
-            self._end_with(error)
+            context.run(self._end_with, error)
             return
-        self._thread = self.run.host.threads.submit(copy_context(), self._call, *self._args)
+        self._submit(context, context.copy(), self._call, *self._args)
 
-        def notice(thread: Future[Any]) -> None:
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._land, thread, context=context)
+    def _open(self) -> None:
+        self._stand()
+        self._say(StepStartedEvent)
 
-        self._thread.add_done_callback(notice)
+    def _submit(self, context: Context, inside: Context, call: Callable[..., Any], *args: Any) -> None:
+        """Make a call in a thread, inside one context; how it ended is told inside the other."""
+        self._context = context
+        self._thread = self.run.host.threads.submit(inside, call, *args)
+        self._thread.add_done_callback(self._notice)
+
+    def _notice(self, thread: Future[Any]) -> None:
+        """The call has returned, in its thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._land, thread, context=self._context)
 
     def _land(self, thread: Future[Any]) -> None:
         error = (
@@ -107,8 +122,8 @@ class Step:
             self._settle(error=asyncio.CancelledError())
 
     async def _work(self) -> None:
-        self._stand()
         try:
+            self._stand()
             await self.run.gate()
             self._say(StepStartedEvent)
             result = await self._execute()
@@ -141,7 +156,7 @@ class Step:
             raise error
 
     async def _execute(self) -> Any:
-        if is_async_callable(self._call):
+        if self._is_async:
             return await self._call(*self._args)
         self._thread = self.run.host.threads.submit(
             copy_context(), self._call, *self._args
@@ -189,15 +204,22 @@ class Step:
             self.cancel()  # nobody waits for the thread any more
 
 
-class Body(Step):
-    """The run's own body. It says nothing: the run's events speak for it."""
+class QuietStep(Step):
+    """A step that says nothing: others speak for it."""
 
     def _say(self, event_type: type[BaseEvent], **payload: Any) -> None:
         if event_type is StepDisownedEvent:
             super()._say(event_type, **payload)
 
 
-class GraphStep(Body):
+class Body(QuietStep):
+    """The run's own body. The run's events speak for it."""
+
+    def __init__(self, run: Run, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        super().__init__(run, run.name or getattr(call, "__name__", "body"), call, (run, *args))
+
+
+class GraphStep(QuietStep):
     """A step of the run's graph. The scheduler tells of it, and decides what its failure means."""
 
     fails_run = False

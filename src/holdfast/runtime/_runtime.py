@@ -26,7 +26,7 @@ from holdfast.home import find_home, make_home, store_path
 from holdfast.ids import IdFactory, new_id
 from holdfast.ports import Entity, Journal, JournalStore, ResourceManager
 from holdfast.resources._serving import SWEEP_SECONDS, release_everything, sweep_regularly
-from holdfast.runs._drive import drive_in_thread, start_supervisor
+from holdfast.runs._drive import drive, drive_in_thread, supervise
 from holdfast.runs._end import RunRef
 from holdfast.runs._finish import finish
 from holdfast.runs._holdings import Holding
@@ -98,12 +98,13 @@ class Runtime:
                 "start() needs a running event loop; from plain code use run(), which waits for the result"
             )
         run = self._make(loop, name, record, entity, resume, journal, run_id)
-        self._supervise(run, body, args)
+        supervise(run, body, args)
         return run
 
     async def arun(self, body: Body, *args: Any, **options: Any) -> Any:
         """Start a run and wait for its result. Cancelling the wait cancels the run, and returns when nothing is left of it."""
-        run = self.start(body, *args, **options)
+        run = self._make(asyncio.get_running_loop(), **options)
+        drive(run, body, args)
         try:
             return await run
         except asyncio.CancelledError:
@@ -156,11 +157,6 @@ class Runtime:
             )
             self._runs[run.id] = run
         return run
-
-    def _supervise(self, run: Run, body: Body, args: tuple[Any, ...]) -> None:
-        task = start_supervisor(run, body, args)
-        self._supervisors.add(task)
-        task.add_done_callback(self._supervisors.discard)
 
     @property
     def store(self) -> JournalStore:
@@ -218,6 +214,11 @@ class Runtime:
             held += [Holding(found.kind, found.name, "") for found in manager.inventory() if not found.runs]
         with self._lock:
             return [*held, *self._disowned.values(), *self._unreleased]
+
+    def look_after(self, supervisor: asyncio.Task[None]) -> None:
+        """Keep a supervisor until it is done: its loop does not."""
+        self._supervisors.add(supervisor)
+        supervisor.add_done_callback(self._supervisors.discard)
 
     def forget(self, run: Run) -> None:
         """A run has ended."""
