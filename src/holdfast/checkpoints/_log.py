@@ -20,13 +20,14 @@ from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._fold import Fold, Progress
 from holdfast.checkpoints._live import JournalledState, RecordedTree, Unstored, live_document
 from holdfast.checkpoints._marks import Marking
-from holdfast.checkpoints._rows import row_of, stored_fields
+from holdfast.checkpoints._rows import columns_of, encode_fields, stored_fields
 from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
 from holdfast.context import Position
 from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
 from holdfast.events._base import BaseEvent, Envelope
+from holdfast.events.families.checkpoint import CheckpointCompletedEvent
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
 from holdfast.ports import Batch, JournalStore, Mark, Row, Session
@@ -120,9 +121,19 @@ class RunLog(RecordedTree):
         self.state.show((event_type, payload, envelope))
 
     def _take(self, tag: str, fields: dict[str, Any], envelope: Envelope) -> None:
+        """Make a row of it. Raises NotStorableError, naming the path, for what has no stored form."""
         with self._lock:
             delta = self._carried.pop(get_ident(), None) if self._carried else None
-            row = row_of(tag, fields, envelope, self._seq + 1, delta)
+            row = Row(
+                self._seq + 1,
+                tag,
+                envelope.event_id,
+                envelope.at_us,
+                envelope.run_id or "",
+                encode_fields(fields),
+                delta,
+                *columns_of(envelope),
+            )
             if self.secrets:
                 row = self._concealed(row)
             size = len(row.payload) if delta is None else len(row.payload) + len(delta)
@@ -287,10 +298,11 @@ class RunLog(RecordedTree):
 
     def _begin_marks(self, batch: Batch) -> Marking | None:
         """Who is to be told of the marks of a batch, once that they are about to be written."""
-        if self._marking is None or not self._marking.is_heard():
-            return None
-        self._marking.begin(batch.marks)
-        return self._marking
+        marking = self._marking
+        if marking is None or not (marking.exporter is not None or marking.wants(CheckpointCompletedEvent)):
+            return None  # most have nobody who listens, and no document to write
+        marking.begin(batch.marks)
+        return marking
 
     def _not_stored(self, batch: Batch, error: Exception) -> None:
         self._failure = error

@@ -40,15 +40,12 @@ class Marking:
         self._session = session
         self._loop_thread = loop_thread
         self._tell = tell
-        self._wants = wants
-        self._exporter = exporter
+        self.wants = wants
+        """Whether anybody would see an event."""
+        self.exporter = exporter
         self._most = most
         self._about = {"provider": type(exporter or store).__name__, "branch": session.branch}
         self._began = 0.0
-
-    def is_heard(self) -> bool:
-        """Whether there is anything to do for a mark that is stored: most have nobody who listens, and no document to write."""
-        return self._exporter is not None or self._wants(CheckpointCompletedEvent)
 
     def begin(self, marks: tuple[Mark, ...]) -> None:
         """These are about to be stored."""
@@ -64,17 +61,17 @@ class Marking:
 
     def end_now(self, marks: tuple[Mark, ...]) -> None:
         """They are stored. Not in the loop thread, which would wait for itself."""
-        if self._exporter is None:
+        if self.exporter is None:
             self._tell_stored(marks, [mark.id for mark in marks])
         else:
-            self._loop_thread.submit(self._export(marks, self._exporter)).result()
+            self._loop_thread.submit(self._export(marks, self.exporter)).result()
 
     async def end(self, marks: tuple[Mark, ...]) -> None:
         """`end_now`, without blocking the loop."""
-        if self._exporter is None:
+        if self.exporter is None:
             self._tell_stored(marks, [mark.id for mark in marks])
         else:
-            await self._export(marks, self._exporter)
+            await self._export(marks, self.exporter)
 
     async def _export(self, marks: tuple[Mark, ...], exporter: CheckpointProvider) -> None:
         try:
@@ -95,7 +92,7 @@ class Marking:
 
     async def prune(self) -> None:
         """The run is over: keep no more of its marks than is wanted. What a branch stands on stays."""
-        if self._most is None or self._exporter is not None:
+        if self._most is None or self.exporter is not None:
             return
         mine = await self._store.marks(self._session.root_run_id)
         old = [mark for mark in mine if mark.branch == self._session.branch][self._most :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -17,7 +18,8 @@ _COLUMNS = (
     "parent_event_id", "triggered_by_event_id", "started_event_id", "source_type", "source_id", "source_name",
     "task_id", "task_name", "agent_id", "agent_role",
 )  # fmt: skip
-_columns = attrgetter(*_COLUMNS)
+columns_of: Callable[[Envelope], tuple[str | None, ...]] = attrgetter(*_COLUMNS)
+"""The last columns of a row."""
 _encode = msgspec.json.Encoder().encode
 _PLAIN = frozenset({str, bool, type(None)})
 _EMPTY = frozenset({dict, list})
@@ -30,20 +32,6 @@ def stored_fields(event: BaseEvent) -> dict[str, Any]:
     for name in event.unstored:
         del fields[name]
     return fields
-
-
-def row_of(tag: str, fields: dict[str, Any], envelope: Envelope, seq: int, delta: bytes | None) -> Row:
-    """An event as the row at a position. Raises NotStorableError, naming the path, for what has no stored form."""
-    return Row(
-        seq,
-        tag,
-        envelope.event_id,
-        envelope.at_us,
-        envelope.run_id or "",
-        encode_fields(fields),
-        delta,
-        *_columns(envelope),
-    )
 
 
 def encode_fields(fields: dict[str, Any]) -> bytes:
