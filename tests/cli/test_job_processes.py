@@ -110,7 +110,9 @@ def test_a_killed_worker_leaves_nothing_and_the_next_goes_on_where_it_was(cli: C
         until_file(folder / "two")
         assert worker.end(signal.SIGKILL)[0] == -signal.SIGKILL
     left = until(cli, job_id, lambda job: True)
-    assert (left.status, left.runs) == ("running", 1)
+    assert (left.status, left.runs) == ("running", 1)  # nobody has looked yet
+    seen = cli.ok("status", job_id, "--json").json
+    assert (seen["status"], seen["runs"]) == ("queued", 1)
     (folder / "go").touch()
     with process_audit():
         again = Process(cli, "worker", "--idle-seconds", "0")
@@ -185,6 +187,7 @@ def test_a_job_whose_run_was_killed_is_cancelled_all_the_same(cli: Cli) -> None:
     job_id = run.told(r"^job (\S+)$")
     until_file(workspace(cli, job_id) / "two")
     run.end(signal.SIGKILL)
+    assert cli.ok("jobs", "--json").json[0]["status"] == "queued"
     said = cli("wait", job_id, "--timeout", "0.01")
     assert (said.code, "nobody serves the queue now: `holdfast worker`" in said.err) == (5, True)
     assert "queued" in cli.ok("cancel", job_id).out

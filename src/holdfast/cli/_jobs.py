@@ -85,6 +85,7 @@ def jobs(
             before=await project.service.resolve(before) if before else "",
             limit=limit,
         )
+        await project.lose_dead()  # what a killed worker had is not running
         found = await project.service.browse(query)
         if not as_json:
             show_jobs(found, project.clock.time_ns() // 1000)
@@ -99,6 +100,7 @@ def status(job: JobArgument, as_json: JsonOption = False, store: StoreOption = N
     """Show a job, its steps and its history. Exits with 0 whatever its status: `wait` and `run` tell by theirs."""
 
     async def work(project: Project) -> None:
+        await project.lose_dead()  # what a killed worker had is not running
         found = await project.find(job)
         steps = await project.runner.steps(found)
         if as_json:
