@@ -67,17 +67,17 @@ class Restored(Struct):
 
 async def locate(store: JournalStore, checkpoint: str) -> Place:
     """Where a checkpoint is: a mark's id, or a run's id for its head. Raises StorageError if there is none."""
+    info = await store.run(checkpoint)  # first: a run is quickly found
+    if info is not None:  # its head is that of the branch it took last
+        branch = max(await store.branches(checkpoint), key=lambda found: found.created_us).name
+        return Place(info, branch)
     mark = await store.mark(checkpoint)
-    info = await store.run(mark.root_run_id if mark is not None else checkpoint)
-    if info is None:
+    info = await store.run(mark.root_run_id) if mark is not None else None
+    if mark is None or info is None:
         raise StorageError(
             f"no checkpoint and no run is called {checkpoint!r}; `holdfast checkpoint list` says what there is"
         )
-    if mark is not None:
-        return Place(info, mark.branch, mark.seq, mark)
-    # a run's head is that of the branch it took last
-    branch = max(await store.branches(checkpoint), key=lambda found: found.created_us).name
-    return Place(info, branch)
+    return Place(info, mark.branch, mark.seq, mark)
 
 
 async def restore(store: JournalStore, checkpoint: str, graph: Graph | None = None) -> Restored:
