@@ -154,6 +154,31 @@ def test_s0_2_a_recorded_flow_may_hold_what_cannot_be_stored(tmp_path: Path, run
         state.checkpoint(tmp_path)
 
 
+def test_s1_13_a_run_does_not_fail_for_what_cannot_be_stored_when_recording_was_switched_off_meanwhile(
+    runtime: Runtime,
+) -> None:
+    class Odd(Flow[dict[str, Any]]):
+        @start()
+        def one(self) -> int:
+            runtime.event_bus.disable_recording()
+            return 1
+
+        @listen(one)
+        def two(self) -> int:
+            return 2
+
+        @listen(two)
+        def three(self) -> object:
+            return object()
+
+        @listen(three)
+        def four(self) -> str:
+            return "done"
+
+    runtime.event_bus.enable_recording()
+    assert Odd(runtime=runtime).kickoff() == "done"
+
+
 def test_s1_13_the_record_of_a_durable_run_is_bounded(tmp_path: Path, runtime: Runtime) -> None:
     kept: list[int] = []
 

@@ -79,8 +79,8 @@ class NotedJournal:
     def record(self, event: BaseEvent) -> None:
         self.recorded.append(event.type)
 
-    def write(self, event_type: type[BaseEvent], payload: dict[str, Any], envelope: object) -> None:
-        self.recorded.append(event_type.type)
+    def write(self, tag: str, fields: dict[str, Any], envelope: object) -> None:
+        self.recorded.append(tag)
 
     async def commit_end(self, run_id: str, status: str) -> None:
         await self._hook()

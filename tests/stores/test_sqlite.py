@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.errors import CorruptStoreError, FencedError, PositionError, StorageError, StoreUnavailableError
 from holdfast.ids import new_id
@@ -16,6 +19,7 @@ from holdfast.ports import Batch, JournalStore, Mark, Snapshot
 from holdfast.stores import SqliteStore
 from holdfast.stores._migrations import TABLE, migrations, pending
 from holdfast.stores._sqlite_reads import SQL
+from holdfast.stores._sqlite_rows import pack, unpack
 from holdfast.stores._sqlite_writes import UNLISTED
 from holdfast.testing._journal_base import (
     NOW,
@@ -413,3 +417,20 @@ async def test_the_schema_version_is_noted_and_a_newer_one_refused(tmp_path: Pat
     with pytest.raises(StorageError, match="newer Holdfast"):
         await store.runs()
     await store.aclose()
+
+
+UUIDS = st.uuids().map(str)
+NEARLY_UUIDS = st.one_of(
+    UUIDS,
+    UUIDS.map(str.upper),
+    st.builds(lambda u, at, c: u[:at] + c + u[at + 1 :], UUIDS, st.integers(0, 35), st.sampled_from(" -g\nA٣")),
+    st.text(alphabet="0aF- \tg", min_size=35, max_size=37),
+)
+
+
+@given(NEARLY_UUIDS)
+def test_only_the_usual_spelling_of_a_uuid_is_packed_and_every_id_comes_back(text: str) -> None:
+    packed = pack(text)
+    usual = re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", text)
+    assert isinstance(packed, bytearray) == (usual is not None)
+    assert (unpack(bytes(packed)) if isinstance(packed, bytearray) else packed) == text

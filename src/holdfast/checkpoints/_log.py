@@ -91,6 +91,8 @@ class RunLog(RecordedTree):
         self._last_mark = last_mark
         self._size = 0
         """Bytes taken down since the last mark."""
+        self._unstored = 0
+        """Bytes taken down since the last batch."""
         self._snapshots = snapshots
         self._marking = marking
         self._heartbeat: Heartbeat | None = None
@@ -108,20 +110,10 @@ class RunLog(RecordedTree):
     def record(self, event: BaseEvent) -> None:
         """Take down an event. Under the bus's lock, so rows are in the order of the events."""
         assert event.env is not None
-        self._take(event.type, stored_fields(event), event.env)
+        self.write(event.type, stored_fields(event), event.env)
 
-    def write(self, event_type: type[BaseEvent], payload: dict[str, Any], envelope: Envelope) -> None:
-        """`record` for an event that nobody hears, so that none was built."""
-        fields = payload
-        if len(payload) != event_type.stored_size:
-            fields = payload.copy()
-            for name in event_type.unstored:
-                fields.pop(name, None)
-        self._take(event_type.type, fields, envelope)
-        self.state.show((event_type, payload, envelope))
-
-    def _take(self, tag: str, fields: dict[str, Any], envelope: Envelope) -> None:
-        """Make a row of it. Raises NotStorableError, naming the path, for what has no stored form."""
+    def write(self, tag: str, fields: dict[str, Any], envelope: Envelope) -> None:
+        """Make a row of an event. Raises NotStorableError, naming the path, for what has no stored form."""
         with self._lock:
             delta = self._carried.pop(get_ident(), None) if self._carried else None
             row = Row(
@@ -141,6 +133,7 @@ class RunLog(RecordedTree):
                 row = replace(row, payload=self._blobs.extract(row.payload), delta=self._small(delta))
             self._seq += 1
             self._size += size
+            self._unstored += size
             self._rows.append(row)
             if self._marks_all or tag in self._triggers:
                 self._mark(row, tag)
@@ -199,7 +192,7 @@ class RunLog(RecordedTree):
                 if self._failure is not None or self._behind is not None:
                     self._check_written()
                 if self._rows:
-                    batch = self._batch(None)
+                    size, batch = self._unstored, self._batch(None)
                     marking = self._begin_marks(batch) if batch.marks else None
                     try:
                         self.store.append_now(batch)
@@ -207,7 +200,7 @@ class RunLog(RecordedTree):
                         self._not_stored(batch, error)
                         raise
                     if self._snapshots is not None:
-                        self._snapshots.note(batch)
+                        self._snapshots.note(batch, size)
                     if marking is not None:
                         marking.end_now(batch.marks)
 
@@ -263,7 +256,7 @@ class RunLog(RecordedTree):
             if self._failure is not None or self._behind is not None:
                 self._check_written()
             if self._rows or status is not None:
-                batch = self._batch(status)
+                size, batch = self._unstored, self._batch(status)
                 marking = self._begin_marks(batch) if batch.marks else None
                 try:
                     if not self.store.append_at_once(batch):
@@ -273,7 +266,7 @@ class RunLog(RecordedTree):
                     self._not_stored(batch, error)
                     raise
                 if self._snapshots is not None:
-                    self._snapshots.note(batch)
+                    self._snapshots.note(batch, size)
                 if marking is not None:
                     await marking.end(batch.marks)
         finally:
@@ -284,7 +277,7 @@ class RunLog(RecordedTree):
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:
-            rows, self._rows = self._rows, []
+            rows, self._rows, self._unstored = self._rows, [], 0
             hold: int | None = None
             if status is not None:
                 hold = 0  # with its end nobody holds it

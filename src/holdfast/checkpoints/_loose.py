@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._log import RunLog
 from holdfast.deltas import Delta
 from holdfast.errors import NotStorableError, StorageError
-from holdfast.events._base import BaseEvent
+from holdfast.events._base import Envelope
 
 MOST = 20_000
 
@@ -17,7 +19,7 @@ class LooseLog(RunLog):
     problem: StorageError | None = None
     """Why there can be no checkpoint of this run."""
 
-    def record(self, event: BaseEvent) -> None:
+    def write(self, tag: str, fields: dict[str, Any], envelope: Envelope) -> None:
         if self.problem is not None:
             return
         if self._seq >= MOST:
@@ -26,7 +28,7 @@ class LooseLog(RunLog):
             )
             return
         try:
-            super().record(event)
+            super().write(tag, fields, envelope)
         except NotStorableError as error:
             self.give_up(error)
 

@@ -36,8 +36,8 @@ class EventLog(Protocol):
 
     def record(self, event: BaseEvent) -> None: ...
 
-    def write(self, event_type: type[BaseEvent], payload: Payload, envelope: Envelope) -> None:
-        """`record` for an event that nobody hears, so that none was built: all of its fields, and its stamp."""
+    def write(self, tag: str, fields: Payload, envelope: Envelope) -> None:
+        """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp."""
         ...
 
 

@@ -192,7 +192,13 @@ class Publisher:
             try:
                 self._stamping = True
                 after, envelope = self._number(outlet, source, event_type, here)
-                log.write(event_type, payload, envelope)
+                fields = payload
+                if event_type.stored_size != event_type.payload_size:
+                    fields = payload.copy()
+                    for name in event_type.unstored:
+                        fields.pop(name, None)
+                log.write(event_type.type, fields, envelope)
+                log.state.show((event_type, payload, envelope))
             finally:
                 self._stamping = False
         if after is not here:

@@ -67,8 +67,8 @@ class Journal(Protocol):
         """Take down a durable event of the tree, in the order they are stamped. Must be quick: the bus waits."""
         ...
 
-    def write(self, event_type: Any, payload: dict[str, Any], envelope: Any) -> None:
-        """`record` for an event that nobody hears, so that none was built: its class, all of its fields, its stamp."""
+    def write(self, tag: str, fields: dict[str, Any], envelope: Any) -> None:
+        """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp."""
         ...
 
     async def commit_end(self, run_id: str, status: str) -> None:

@@ -8,7 +8,6 @@ turn back (`nullif(?, 0)`) in columns that hold text and blobs only.
 from __future__ import annotations
 
 import functools
-import re
 from typing import Any
 
 from holdfast.ports import Batch, Mark, Row, RunInfo
@@ -17,15 +16,18 @@ Id = str | bytes
 NULL = 0
 
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
-
-
 @functools.lru_cache(1024)  # an event's id comes back as the parent, cause or opener of the next
 def pack(text: str | None) -> str | bytearray | int:
     """An id as it is bound: 16 bytes if it is a UUID in its usual spelling, else the text itself; NULL for None."""
     if text is None:
         return NULL
-    return bytearray.fromhex(text.replace("-", "")) if _UUID(text) else text
+    if len(text) == 36 and text[8:24:5] == "----" and text == text.lower():
+        try:
+            packed = bytearray.fromhex(text.replace("-", ""))
+        except ValueError:
+            return text
+        return packed if len(packed) == 16 else text  # there are spaces in it, which `fromhex` takes for nothing
+    return text
 
 
 def unpack(stored: Id) -> str:
