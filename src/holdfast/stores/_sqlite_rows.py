@@ -47,30 +47,6 @@ def key_of(branch: int, seq: int) -> int:
     return (branch << 32) + seq
 
 
-def event_values(branch: int, row: Row) -> tuple[Any, ...]:
-    """For `add_event`, but for the columns of a mark."""
-    source_type, source_name, task_name, agent_role = row.source_type, row.source_name, row.task_name, row.agent_role
-    return (
-        row.type,
-        (branch << 32) + row.seq,  # `key_of`, without a call for each row
-        pack(row.event_id),
-        row.at_us,
-        pack(row.run_id),
-        pack(row.parent_event_id),
-        pack(row.triggered_by_event_id),
-        pack(row.started_event_id),
-        NULL if source_type is None else source_type,
-        pack(row.source_id),
-        NULL if source_name is None else source_name,
-        pack(row.task_id),
-        NULL if task_name is None else task_name,
-        pack(row.agent_id),
-        NULL if agent_role is None else agent_role,
-        bytearray(row.payload),
-        NULL if row.delta is None else bytearray(row.delta),
-    )
-
-
 def mark_values(branch: int, mark: Mark) -> tuple[Any, ...]:
     """For `add_mark`."""
     return (pack(mark.id), branch, mark.seq, mark.at_us, mark.trigger, pack(mark.parent_id), mark.size)
@@ -92,9 +68,30 @@ def entry_values(branch: int, batch: Batch) -> tuple[list[Any], list[Mark]]:
         else:
             others.append(mark)
     values: list[Any] = []
-    for row in rows:
-        values += event_values(branch, row)
-        values += inside.get(row.seq, _NO_MARK)
+    for row in rows:  # in one place: with every step of a run
+        source_type, source_name, task_name, agent_role, delta = (
+            row.source_type, row.source_name, row.task_name, row.agent_role, row.delta,
+        )  # fmt: skip
+        values += (
+            row.type,
+            (branch << 32) + row.seq,  # `key_of`
+            pack(row.event_id),
+            row.at_us,
+            pack(row.run_id),
+            pack(row.parent_event_id),
+            pack(row.triggered_by_event_id),
+            pack(row.started_event_id),
+            NULL if source_type is None else source_type,
+            pack(row.source_id),
+            NULL if source_name is None else source_name,
+            pack(row.task_id),
+            NULL if task_name is None else task_name,
+            pack(row.agent_id),
+            NULL if agent_role is None else agent_role,
+            bytearray(row.payload),
+            NULL if delta is None else bytearray(delta),
+            *inside.get(row.seq, _NO_MARK),
+        )
     return values, others
 
 
