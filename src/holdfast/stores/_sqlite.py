@@ -64,7 +64,7 @@ class SqliteEngine(ForkSafe):
                     if type(work) is writes.Append and (entry := work.entry()) is not None:
                         connection.execute(*entry)  # one statement is a transaction by itself
                         return None  # type: ignore[return-value]
-                    connection.execute("BEGIN IMMEDIATE")
+                    self._begin(connection)
                 except BaseException as error:
                     self.standings.clear()
                     if not isinstance(error, sqlite3.OperationalError):
@@ -113,7 +113,7 @@ class SqliteEngine(ForkSafe):
     def _transact(self, group: Sequence[Pending[Any]]) -> None:
         connection = self.connections.writer()
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
         except sqlite3.OperationalError as error:
             self._begin_later(connection, error, patient=True)
         try:
@@ -132,6 +132,15 @@ class SqliteEngine(ForkSafe):
             self._roll_back(connection, error)
             raise
 
+    @staticmethod
+    def _begin(connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            if connection.in_transaction:  # Ctrl-C is heard of when it has begun: it would shut out all others
+                connection.execute("ROLLBACK")
+            raise
+
     def _begin_later(self, connection: sqlite3.Connection, error: sqlite3.OperationalError, patient: bool) -> None:
         """Begin a transaction that could not begin at once."""
         deadline, pause = time.monotonic() + self._busy_seconds, 0.001
@@ -146,7 +155,7 @@ class SqliteEngine(ForkSafe):
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
             try:
-                connection.execute("BEGIN IMMEDIATE")
+                self._begin(connection)
                 return
             except sqlite3.OperationalError as again:
                 error = again
