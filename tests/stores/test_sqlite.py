@@ -348,6 +348,28 @@ async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None
     connection.close()
 
 
+async def test_a_session_does_not_go_on_behind_the_head_of_a_backup_that_was_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows were taken that followed those of the file that was there before: a gap, and a run that cannot be read."""
+    monkeypatch.setattr("holdfast.stores._sqlite_connections.LOOK_SECONDS", 0.0)
+    path, backup = tmp_path / "journal.db", tmp_path / "backup.db"
+    store = SqliteStore(path)
+    session = await open_run(store)
+    store.append_now(written(session, 1, 2))
+    connection = sqlite3.connect(path)
+    connection.execute("VACUUM INTO ?", (str(backup),))
+    connection.close()
+    store.append_now(written(session, 3, 4))
+    for suffix in ("-wal", "-shm"):
+        (tmp_path / f"journal.db{suffix}").unlink()
+    backup.replace(path)
+    with pytest.raises(PositionError, match="row 5 cannot follow 2"):
+        store.append_now(written(session, 5, 6))
+    assert await positions(store, session) == [1, 2]
+    await store.aclose()
+
+
 # -- storage that goes away ------------------------------------------------------------------------------------------
 
 

@@ -44,9 +44,9 @@ class SqliteEngine(ForkSafe):
 
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self.path = path
-        self.connections = Connections(path, busy_seconds)
-        self.writer = GroupWriter(self, "holdfast-sqlite-writer")
         self.standings: writes.Standings = {}
+        self.connections = Connections(path, busy_seconds, self.standings.clear)
+        self.writer = GroupWriter(self, "holdfast-sqlite-writer")
         self._busy_seconds = busy_seconds
         self._threads = ThreadPool("holdfast-sqlite-reader", idle_seconds=2.0)
         self.closed = False
