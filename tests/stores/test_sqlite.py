@@ -236,6 +236,20 @@ async def test_after_a_ctrl_c_in_any_statement_nobody_is_shut_out_and_each_row_i
     await twin.aclose()
 
 
+async def test_a_row_is_not_taken_for_stored_inside_a_transaction_that_was_left_open(tmp_path: Path) -> None:
+    """Rows that one statement writes are stored when it returns only if no transaction is open, say after a Ctrl-C."""
+    store, twin = SqliteStore(tmp_path / "journal.db"), SqliteStore(tmp_path / "journal.db")
+    session = await open_run(store)
+    store.append_now(written(session, 1, 1))
+    store._engine.connections.writer().execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailableError):
+        store.append_now(written(session, 2, 2))
+    store.append_now(written(session, 2, 2))
+    assert await positions(twin, session) == [1, 2]
+    await store.aclose()
+    await twin.aclose()
+
+
 async def test_rows_that_a_session_wrote_through_another_store_are_noticed(tmp_path: Path) -> None:
     store, twin = SqliteStore(tmp_path / "journal.db"), SqliteStore(tmp_path / "journal.db")
     session = await open_run(store)

@@ -61,8 +61,12 @@ class SqliteEngine(ForkSafe):
             try:
                 connection = self.connections.writer()
                 try:
-                    if type(work) is writes.Append and (entry := work.entry()) is not None:
-                        connection.execute(*entry)  # one statement is a transaction by itself
+                    if (
+                        type(work) is writes.Append
+                        and not connection.in_transaction
+                        and (entry := work.entry()) is not None
+                    ):
+                        connection.execute(*entry)  # one statement is a transaction by itself, if none was left open
                         return None  # type: ignore[return-value]
                     self._begin(connection)
                 except BaseException as error:
