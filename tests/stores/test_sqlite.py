@@ -502,6 +502,25 @@ async def test_marks_of_a_file_from_before_they_were_written_into_rows_are_kept(
     await store.aclose()
 
 
+async def test_marks_in_rows_of_a_run_that_an_older_version_took_over_come_back_when_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    """A process of the version before, which has the file open, ends sessions without listing marks that it knows nothing of."""
+    store = SqliteStore(tmp_path / "journal.db")
+    session = await open_run(store)
+    batch = marked(written(session, 1, 3))
+    store.append_now(batch)
+    old = sqlite3.connect(tmp_path / "journal.db")
+    old.execute("UPDATE run SET fence = 0, owner = '', held_until_us = 0")
+    old.commit()
+    old.close()
+    session = await open_run(store, make_info(session.root_run_id))
+    for _ in range(2):
+        assert [mark.seq for mark in await store.marks()] == [3, 2, 1]
+        await store.close_session(session)
+    await store.aclose()
+
+
 async def test_the_schema_version_is_noted_and_a_newer_one_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     fill(path)
