@@ -8,6 +8,7 @@ import re
 import sqlite3
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from holdfast.errors import CorruptStoreError, FencedError, PositionError, Stora
 from holdfast.ids import new_id
 from holdfast.ports import Batch, JournalStore, Mark, Snapshot
 from holdfast.stores import SqliteStore
+from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._migrations import TABLE, migrations, pending
 from holdfast.stores._sqlite_reads import SQL
 from holdfast.stores._sqlite_rows import pack, unpack
@@ -133,7 +135,7 @@ async def test_a_step_with_a_checkpoint_is_one_page(tmp_path: Path) -> None:
     await store.aclose()
 
 
-@pytest.mark.parametrize("query", ["mark", "mark_in_row", "marks", "marks_of_run", "unmark_row", "list_marks"])
+@pytest.mark.parametrize("query", ["mark", "marks", "marks_of_run", "unmark_row", "list_marks"])
 def test_looking_for_marks_never_reads_all_events(tmp_path: Path, query: str) -> None:
     fill(tmp_path / "journal.db", rows=1)
     connection = sqlite3.connect(tmp_path / "journal.db")
@@ -172,6 +174,84 @@ async def test_the_marks_of_a_long_session_are_listed_now_and_then(tmp_path: Pat
     assert max(unlisted) == UNLISTED
     assert unlisted.count(0) == 2
     await store.aclose()
+
+
+async def test_a_mark_is_found_while_it_is_being_listed(tmp_path: Path) -> None:
+    """It was looked for in the list first and in rows then, and was in neither when it moved in between."""
+    store = SqliteStore(tmp_path / "journal.db")
+    session = await open_run(store)
+    batch = marked(written(session, 1, 1))
+    store.append_now(batch)
+    connection = sqlite3.connect(tmp_path / "journal.db")
+    statements: list[str] = []
+
+    def look(statement: str) -> None:
+        statements.append(statement)
+        if len(statements) == 2:
+            store.close_session_now(session)
+
+    connection.set_trace_callback(look)
+    assert reads.mark(connection, batch.marks[0].id) is not None
+    connection.close()
+    await store.aclose()
+
+
+class Interrupted:
+    """A connection during whose next statement of a kind Ctrl-C is pressed: Python raises when SQLite is done with it."""
+
+    def __init__(self, connection: sqlite3.Connection, kind: str) -> None:
+        self._connection = connection
+        self._kind = kind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        cursor = self._connection.execute(statement, *values)
+        if statement.lstrip().startswith(self._kind):
+            self._kind = "none any more"
+            raise KeyboardInterrupt
+        return cursor
+
+
+@pytest.mark.parametrize("kind", ["BEGIN", "COMMIT", "INSERT INTO event", "UPDATE run"])
+async def test_after_a_ctrl_c_in_any_statement_nobody_is_shut_out_and_each_row_is_there_once(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After one while a transaction began it stayed open: other processes could not write, and this one's next write failed."""
+    store, twin = SqliteStore(tmp_path / "journal.db"), SqliteStore(tmp_path / "journal.db", busy_seconds=0.1)
+    session, other = await open_run(store), await open_run(twin)
+    head = 0
+    for hold in (None, NOW + SECOND, None, NOW + 2 * SECOND):  # as one statement, too
+        batch = marked(written(session, head + 1, head + 2, hold_until_us=hold))
+        connections = store._engine.connections
+        try:
+            with monkeypatch.context() as patched:
+                patched.setattr(connections, "_writer", Interrupted(connections.writer(), kind))
+                store.append_now(batch)
+        except KeyboardInterrupt:
+            twin.append_now(written(other, *[(await twin.branches(other.root_run_id))[0].head + 1] * 2))
+        if await positions(store, session) == [*range(1, head + 1)]:
+            store.append_now(batch)
+        head += 2
+        assert await positions(store, session) == [*range(1, head + 1)]
+        assert len(await store.marks(session.root_run_id)) == head
+    await store.aclose()
+    await twin.aclose()
+
+
+async def test_a_row_is_not_taken_for_stored_inside_a_transaction_that_was_left_open(tmp_path: Path) -> None:
+    """Rows that one statement writes are stored when it returns only if no transaction is open, say after a Ctrl-C."""
+    store, twin = SqliteStore(tmp_path / "journal.db"), SqliteStore(tmp_path / "journal.db")
+    session = await open_run(store)
+    store.append_now(written(session, 1, 1))
+    store._engine.connections.writer().execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailableError):
+        store.append_now(written(session, 2, 2))
+    store.append_now(written(session, 2, 2))
+    assert await positions(twin, session) == [1, 2]
+    await store.aclose()
+    await twin.aclose()
 
 
 async def test_rows_that_a_session_wrote_through_another_store_are_noticed(tmp_path: Path) -> None:
@@ -284,6 +364,28 @@ async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("diary",)]
     connection.close()
+
+
+async def test_a_session_does_not_go_on_behind_the_head_of_a_backup_that_was_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows were taken that followed those of the file that was there before: a gap, and a run that cannot be read."""
+    monkeypatch.setattr("holdfast.stores._sqlite_connections.LOOK_SECONDS", 0.0)
+    path, backup = tmp_path / "journal.db", tmp_path / "backup.db"
+    store = SqliteStore(path)
+    session = await open_run(store)
+    store.append_now(written(session, 1, 2))
+    connection = sqlite3.connect(path)
+    connection.execute("VACUUM INTO ?", (str(backup),))
+    connection.close()
+    store.append_now(written(session, 3, 4))
+    for suffix in ("-wal", "-shm"):
+        (tmp_path / f"journal.db{suffix}").unlink()
+    backup.replace(path)
+    with pytest.raises(PositionError, match="row 5 cannot follow 2"):
+        store.append_now(written(session, 5, 6))
+    assert await positions(store, session) == [1, 2]
+    await store.aclose()
 
 
 # -- storage that goes away ------------------------------------------------------------------------------------------
@@ -401,6 +503,25 @@ async def test_marks_of_a_file_from_before_they_were_written_into_rows_are_kept(
     session = await open_run(store, make_info("r1"), now_us=NOW + SECOND)
     store.append_now(marked(written(session, 3, 3)))
     assert [mark.seq for mark in await store.marks("r1")] == [3, 2]
+    await store.aclose()
+
+
+async def test_marks_in_rows_of_a_run_that_an_older_version_took_over_come_back_when_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    """A process of the version before, which has the file open, ends sessions without listing marks that it knows nothing of."""
+    store = SqliteStore(tmp_path / "journal.db")
+    session = await open_run(store)
+    batch = marked(written(session, 1, 3))
+    store.append_now(batch)
+    old = sqlite3.connect(tmp_path / "journal.db")
+    old.execute("UPDATE run SET fence = 0, owner = '', held_until_us = 0")
+    old.commit()
+    old.close()
+    session = await open_run(store, make_info(session.root_run_id))
+    for _ in range(2):
+        assert [mark.seq for mark in await store.marks()] == [3, 2, 1]
+        await store.close_session(session)
     await store.aclose()
 
 

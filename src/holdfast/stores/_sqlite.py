@@ -44,9 +44,9 @@ class SqliteEngine(ForkSafe):
 
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self.path = path
-        self.connections = Connections(path, busy_seconds)
-        self.writer = GroupWriter(self, "holdfast-sqlite-writer")
         self.standings: writes.Standings = {}
+        self.connections = Connections(path, busy_seconds, self.standings.clear)
+        self.writer = GroupWriter(self, "holdfast-sqlite-writer")
         self._busy_seconds = busy_seconds
         self._threads = ThreadPool("holdfast-sqlite-reader", idle_seconds=2.0)
         self.closed = False
@@ -61,10 +61,14 @@ class SqliteEngine(ForkSafe):
             try:
                 connection = self.connections.writer()
                 try:
-                    if type(work) is writes.Append and (entry := work.entry()) is not None:
-                        connection.execute(*entry)  # one statement is a transaction by itself
+                    if (
+                        type(work) is writes.Append
+                        and not connection.in_transaction
+                        and (entry := work.entry()) is not None
+                    ):
+                        connection.execute(*entry)  # one statement is a transaction by itself, if none was left open
                         return None  # type: ignore[return-value]
-                    connection.execute("BEGIN IMMEDIATE")
+                    self._begin(connection)
                 except BaseException as error:
                     self.standings.clear()
                     if not isinstance(error, sqlite3.OperationalError):
@@ -113,7 +117,7 @@ class SqliteEngine(ForkSafe):
     def _transact(self, group: Sequence[Pending[Any]]) -> None:
         connection = self.connections.writer()
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
         except sqlite3.OperationalError as error:
             self._begin_later(connection, error, patient=True)
         try:
@@ -132,6 +136,15 @@ class SqliteEngine(ForkSafe):
             self._roll_back(connection, error)
             raise
 
+    @staticmethod
+    def _begin(connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            if connection.in_transaction:  # Ctrl-C is heard of when it has begun: it would shut out all others
+                connection.execute("ROLLBACK")
+            raise
+
     def _begin_later(self, connection: sqlite3.Connection, error: sqlite3.OperationalError, patient: bool) -> None:
         """Begin a transaction that could not begin at once."""
         deadline, pause = time.monotonic() + self._busy_seconds, 0.001
@@ -146,7 +159,7 @@ class SqliteEngine(ForkSafe):
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
             try:
-                connection.execute("BEGIN IMMEDIATE")
+                self._begin(connection)
                 return
             except sqlite3.OperationalError as again:
                 error = again

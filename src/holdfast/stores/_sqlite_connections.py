@@ -24,8 +24,10 @@ LOOK_SECONDS = 0.1
 class Connections:
     """Opens when first needed; opens again after the storage failed, as long as it is the same file."""
 
-    def __init__(self, path: Path, busy_seconds: float) -> None:
+    def __init__(self, path: Path, busy_seconds: float, forget: Callable[[], None]) -> None:
+        """`forget` is called when the writer opens the file: what was known of its content may be true of another one."""
         self.path = path
+        self._forget = forget
         self._place = str(path)
         self._busy_seconds = busy_seconds
         self._opened: tuple[int, int] | None = None
@@ -58,6 +60,7 @@ class Connections:
         self.drop_writer()
         with self._guard:
             self._prepare()
+        self._forget()
         self._writer = file.open_writer(self.path, self._busy_seconds)
         return self._writer
 

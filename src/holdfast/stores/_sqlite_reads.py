@@ -70,10 +70,8 @@ def blob(connection: Connection, digest: str) -> bytes:
 
 
 def mark(connection: Connection, mark_id: str) -> Mark | None:
-    for query in ("mark", "mark_in_row"):
-        if values := connection.execute(SQL[query], (pack(mark_id),)).fetchone():
-            return to_mark(values)
-    return None
+    values = connection.execute(SQL["mark"], (pack(mark_id),)).fetchone()
+    return to_mark(values) if values else None
 
 
 def marks(connection: Connection, root_run_id: str | None, limit: int) -> list[Mark]:

@@ -74,8 +74,9 @@ def open_run(
     }
     if known:
         run, head = known[0], branches[branch].head
-        connection.execute(SQL["list_marks"], (run,))  # the last session may have died
         connection.execute(SQL["take_run"], values | {"key": run})
+        # Of the last session, which may have died. Once the run is held: or those of one that was ended without this are not seen.
+        connection.execute(SQL["list_marks"], (run,))
         connection.execute(SQL["start_listing"], (key_of(keys[branch], head), run))
         return Session(root_run_id, branch, known[1] + 1, fence, head)
     run = connection.execute(SQL["add_run"], values).lastrowid

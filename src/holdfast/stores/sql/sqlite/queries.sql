@@ -129,14 +129,14 @@ SELECT seq FROM snapshot WHERE branch = ?;
 SELECT data FROM blob WHERE digest = ?;
 
 -- name: mark
+-- One statement, which sees one state of the file: a mark may be listed at any moment. Its second part reads all rows that may have
+-- one, but not if the first has found it, nor for the id of a run, which is asked for often: no event is called like a run.
 SELECT mark.id, mark.seq, mark.at_us, mark.trigger, branch.name, run.id, mark.parent_id, mark.size
 FROM mark JOIN branch ON branch.key = mark.branch JOIN run ON run.key = branch.run
-WHERE mark.id = ?;
-
--- name: mark_in_row
--- Reads all rows that may have one, but not for the id of a run, which is asked for often: no event is called like a run.
-SELECT id, seq, at_us, trigger, branch, run, parent_id, size FROM mark_in_row
-WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run WHERE id = ?1);
+WHERE mark.id = ?1
+UNION ALL SELECT id, seq, at_us, trigger, branch, run, parent_id, size FROM mark_in_row
+WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM run WHERE id = ?1)
+LIMIT 1;
 
 -- name: marks
 -- Limited before they are put together: then so many are kept while reading, instead of sorting all.
