@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.runs.support import NotedLease, Stuck, hear, run_script, tags, until
 
-from holdfast import Run, RunStatus, Runtime
-from holdfast.errors import IllegalTransitionError, RunCancelledError, RunFailedError
+from holdfast import BaseEvent, Run, RunStatus, Runtime
+from holdfast.errors import IllegalTransitionError, RunCancelledError, RunFailedError, SyncInAsyncError
 from holdfast.events import (
     RunCompletedEvent,
     RunFailedEvent,
@@ -339,7 +339,10 @@ def test_a_handler_that_ends_the_program_ends_it_though_a_run_just_ends(body: st
 
 
 @BODIES
-async def test_who_asks_for_the_end_just_before_the_body_begins_decides_on_it(runtime: Runtime, body: Body) -> None:
+@pytest.mark.parametrize("awaits", [False, True])
+async def test_who_asks_for_the_end_just_before_the_body_begins_decides_on_it(
+    runtime: Runtime, body: Body, awaits: bool
+) -> None:
     make = runtime._make
 
     def make_and_begin_to_ask(*args: Any, **options: Any) -> Run:
@@ -350,8 +353,26 @@ async def test_who_asks_for_the_end_just_before_the_body_begins_decides_on_it(ru
 
     runtime._make = make_and_begin_to_ask  # type: ignore[method-assign]
     with pytest.raises(RunFailedError, match="asked"):
-        await runtime.arun(body)
+        await (runtime.arun(body) if awaits else runtime.start(body))
     assert runtime.inventory() == []
+
+
+@pytest.mark.parametrize("event_type", [RunStartedEvent, RunCompletedEvent])
+@BODIES
+async def test_a_handler_cannot_wait_for_the_end_that_waits_for_it(
+    runtime: Runtime, body: Body, event_type: type[BaseEvent]
+) -> None:
+    refused: list[str] = []
+
+    @runtime.event_bus.on(event_type)
+    def wait(source: Run, event: object) -> None:
+        with pytest.raises(SyncInAsyncError) as error:
+            source.result(5)
+        refused.append(str(error.value))
+
+    assert await runtime.arun(body) == "done"
+    assert await asyncio.to_thread(runtime.run, blocking) == "done"
+    assert len(refused) == 2
 
 
 @BODIES

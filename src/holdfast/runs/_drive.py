@@ -157,7 +157,8 @@ async def _supervise(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) 
         run.begin()
         position.set(run.place)
     if not run.is_ending:
-        run.start_body(Body(run, body, args))
+        with suppress(RunEndedError):  # somebody asks for its end at this moment
+            run.start_body(Body(run, body, args))
         await _until_requested(run)
     with suppress(AlreadyFinishedError):  # its loop was stuck for so long that its parent ended it
         await finish(run)

@@ -485,7 +485,15 @@ class Run:
         self.is_watched = True
         if self.ending.end is None and self.loop is not None and asyncio._get_running_loop() is self.loop:
             raise SyncInAsyncError("run.result() would block the loop the run lives on; use `await run`")
+        if self.ending.end is None and self._ends_after_handler():
+            raise SyncInAsyncError(
+                "run.result() in a handler of the run's own events would wait for itself; a run_completed event has the result"
+            )
         return self._unwrap(self.ending.done.result(timeout))
+
+    def _ends_after_handler(self) -> bool:
+        """Whether this is a handler that runs inline, until whose return the run cannot end."""
+        return not self.born_in_handler and self.outlet.tree.drainer == threading.get_ident()
 
     def _unwrap(self, end: End) -> Any:
         if self.ending.problem is not None:
