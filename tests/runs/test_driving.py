@@ -467,6 +467,33 @@ def test_a_blocking_body_ends_its_run_though_its_loop_was_left(closed: bool) -> 
     assert run_script(script).stdout == "completed []\n"
 
 
+def test_the_runtime_ends_what_a_closed_loop_left_behind() -> None:
+    script = """
+        import asyncio, threading
+        from holdfast import Runtime
+
+        runtime = Runtime(grace=0.1)
+        inside, notes = threading.Event(), []
+
+        def body(run):
+            run.hold("thing", "it", lambda: notes.append("released"))
+            inside.set()
+
+        async def leave():
+            kept.append(asyncio.create_task(runtime.arun(body)))
+            await asyncio.sleep(0)
+            inside.wait()
+
+        kept = []
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(leave())
+        loop.close()
+        runtime.close()
+        print(notes, runtime.inventory())
+    """
+    assert run_script(script).stdout == "['released'] []\n"
+
+
 async def test_the_runtime_closes_though_the_loop_of_a_run_was_left_in_the_middle_of_its_end() -> None:
     runtime = Runtime(grace=0.05)
     loop = asyncio.new_event_loop()
