@@ -12,6 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
@@ -43,8 +44,9 @@ def signal_here() -> tuple[asyncio.Future[None], Callable[..., None]]:
     def wake(*_: object) -> None:
         if asyncio._get_running_loop() is loop:
             notice()
-        elif not loop.is_closed():
-            loop.call_soon_threadsafe(notice)
+        else:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+                loop.call_soon_threadsafe(notice)
 
     return here, wake
 

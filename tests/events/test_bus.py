@@ -21,8 +21,11 @@ from tests.events.samples import (
 )
 
 from holdfast import EventBus, Run, Runtime, bind
+from holdfast.context import Position, at
 from holdfast.errors import BusClosedError, ClosedError, RunEndedError
 from holdfast.events import HandlerFailedEvent
+from holdfast.events._delivery import Outlet
+from holdfast.events._handlers import HandlerTable
 
 # -- ending ------------------------------------------------------------------------------------------------------------
 
@@ -250,6 +253,57 @@ class Finaliser:
     def __del__(self) -> None:
         type(self).emitted += 1
         self.bus.emit("finaliser", EchoEvent())
+
+
+def test_what_a_run_finds_out_as_its_first_handler_comes_is_not_taken_for_true_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bus, heard, threads = EventBus(), list[str | None](), list[threading.Thread]()
+    one, other = bus.open_outlet("one"), bus.open_outlet("other")
+    tables = Outlet.tables
+
+    def note(source: object, event: NumberEvent) -> None:
+        heard.append(event.run_id)
+
+    changes = [  # the first makes it look a second time; its own handler comes during that
+        lambda: bus.register_handler(EchoEvent, note),
+        lambda: bus.on_run(one, [NumberEvent], note, None),
+    ]
+
+    def tables_beside_another(self: Outlet) -> list[HandlerTable]:
+        found = tables(self)
+        if self is one and changes:
+            threads.append(threading.Thread(target=changes.pop(0)))
+            threads[-1].start()
+            threads[-1].join(0.05)
+        return found
+
+    monkeypatch.setattr(Outlet, "tables", tables_beside_another)
+    for outlet in (one, one, other, one, other):
+        with at(Position(outlet.run_id)):
+            bus.wants(NumberEvent)
+        for other_thread in threads:
+            other_thread.join()
+    for outlet in (one, other):
+        with at(Position(outlet.run_id)):
+            bus.emit(bus, NumberEvent(n=1))
+    assert heard == ["one"]
+
+
+def test_an_event_on_its_way_from_the_queue_to_a_lane_is_not_overlooked() -> None:
+    bus = EventBus()
+    outlet = bus.open_outlet("one")
+
+    class Lanes(dict[object, object]):
+        """Somebody delivers into them just as they have been looked at."""
+
+        def __bool__(self) -> bool:
+            before = len(self) > 0
+            self["lane"], outlet.tree.drainer = "at work", None
+            return before
+
+    outlet.tree.lanes, outlet.tree.drainer = Lanes(), 1  # type: ignore[assignment]
+    assert not bus.is_settled(outlet)
 
 
 @pytest.mark.parametrize("recording", [False, True])

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
 import pytest
 from tests.runs.support import NotedLease, Stuck, hear, run_script, tags, until
 
-from holdfast import Run, RunStatus, Runtime
-from holdfast.errors import RunCancelledError, RunFailedError
-from holdfast.events import RunCompletedEvent, RunFailedEvent, RunStartedEvent, StepDisownedEvent
+from holdfast import BaseEvent, Run, RunStatus, Runtime
+from holdfast.errors import IllegalTransitionError, RunCancelledError, RunFailedError, SyncInAsyncError
+from holdfast.events import (
+    RunCompletedEvent,
+    RunFailedEvent,
+    RunPausedEvent,
+    RunResumedEvent,
+    RunStartedEvent,
+    StepDisownedEvent,
+)
 from holdfast.runs import End
 
 Body = Callable[..., Any]
@@ -324,3 +333,222 @@ def test_a_handler_that_ends_the_program_ends_it_though_a_run_just_ends(body: st
         asyncio.run(runtime.arun(body))
     """
     assert run_script(script).returncode == 7
+
+
+# -- at the last moment ------------------------------------------------------------------------------------------------
+
+
+@BODIES
+@pytest.mark.parametrize("awaits", [False, True])
+async def test_who_asks_for_the_end_just_before_the_body_begins_decides_on_it(
+    runtime: Runtime, body: Body, awaits: bool
+) -> None:
+    make = runtime._make
+
+    def make_and_begin_to_ask(*args: Any, **options: Any) -> Run:
+        run = make(*args, **options)
+        run.holdings.close_to("work")  # the first half of a request, whose thread then has to wait for its turn
+        asyncio.get_running_loop().call_later(0.05, run.request_end, End(RunStatus.FAILED, "asked"))
+        return run
+
+    runtime._make = make_and_begin_to_ask  # type: ignore[method-assign]
+    with pytest.raises(RunFailedError, match="asked"):
+        await (runtime.arun(body) if awaits else runtime.start(body))
+    assert runtime.inventory() == []
+
+
+@pytest.mark.parametrize("event_type", [RunStartedEvent, RunCompletedEvent])
+@BODIES
+async def test_a_handler_cannot_wait_for_the_end_that_waits_for_it(
+    runtime: Runtime, body: Body, event_type: type[BaseEvent]
+) -> None:
+    refused: list[str] = []
+
+    @runtime.event_bus.on(event_type)
+    def wait(source: Run, event: object) -> None:
+        with pytest.raises(SyncInAsyncError) as error:
+            source.result(5)
+        refused.append(str(error.value))
+
+    assert await runtime.arun(body) == "done"
+    assert await asyncio.to_thread(runtime.run, blocking) == "done"
+    assert len(refused) == 2
+
+
+@BODIES
+@pytest.mark.parametrize("late", [Run.pause, Run.resume])
+async def test_nothing_is_told_of_a_run_after_its_end(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, body: Body, late: Callable[[Run], None]
+) -> None:
+    heard = hear(runtime, RunPausedEvent, RunResumedEvent, RunCompletedEvent)
+    stage, refused = runtime.event_bus.stage, []
+
+    def pause_or_resume(run: Run) -> None:
+        with pytest.raises(IllegalTransitionError) as error:
+            late(run)
+        refused.append(error.value)
+
+    def stage_beside_another(run: Run, *args: Any) -> Any:
+        if late is Run.resume:
+            run._status = RunStatus.PAUSED
+        tell = stage(run, *args)
+        threads.append(threading.Thread(target=pause_or_resume, args=(run,)))
+        threads[0].start()
+        threads[0].join(0.05)
+        return tell
+
+    threads: list[threading.Thread] = []
+    monkeypatch.setattr(runtime.event_bus, "stage", stage_beside_another)
+    assert await runtime.arun(body) == "done"
+    await asyncio.to_thread(threads[0].join)
+    assert tags(heard) == ["run_completed"]
+    assert len(refused) == 1
+
+
+async def test_whoever_sees_that_a_run_has_ended_gets_its_result(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, told = threading.Event(), threading.Event()
+    task = asyncio.create_task(runtime.arun(lambda run: go.wait() and "done"))
+    await until(lambda: bool(runtime.runs()))
+    [run] = runtime.runs()
+    done = run.ending.done
+    set_result = done.set_result
+
+    def set_late(end: End) -> None:
+        told.wait()
+        set_result(end)
+
+    monkeypatch.setattr(done, "set_result", set_late)
+    go.set()
+    await until(lambda: run.ending.end is not None)
+    threading.Timer(0.05, told.set).start()
+    assert await run == "done"
+    assert run.result() == "done"
+    assert await task == "done"
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_blocking_body_ends_its_run_though_its_loop_was_left(closed: bool) -> None:
+    script = f"""
+        import asyncio, threading
+        from holdfast import Runtime
+        from holdfast.events import RunCompletedEvent
+
+        runtime = Runtime(grace=0.5)
+        inside, go, heard, handled = (threading.Event() for _ in range(4))
+
+        @runtime.event_bus.on(RunCompletedEvent, background=True)
+        def slow(source, event):
+            heard.set()
+            handled.wait()
+
+        def body(run):
+            inside.set()
+            go.wait()
+
+        async def leave():
+            task = asyncio.create_task(runtime.arun(body))
+            await asyncio.to_thread(inside.wait)
+            return task
+
+        loop = asyncio.new_event_loop()
+        task = loop.run_until_complete(leave())
+        [run] = runtime.runs()
+        if {closed}:
+            loop.close()
+        go.set()
+        heard.wait()
+        threading.Timer(0.1, handled.set).start()
+        run.ending.done.result(20)
+        print(run.status, runtime.inventory())
+        runtime.close()
+    """
+    assert run_script(script).stdout == "completed []\n"
+
+
+def test_the_runtime_ends_what_a_closed_loop_left_behind() -> None:
+    script = """
+        import asyncio, threading
+        from holdfast import Runtime
+
+        runtime = Runtime(grace=0.1)
+        inside, notes = threading.Event(), []
+
+        def body(run):
+            run.hold("thing", "it", lambda: notes.append("released"))
+            inside.set()
+
+        async def leave():
+            kept.append(asyncio.create_task(runtime.arun(body)))
+            await asyncio.sleep(0)
+            inside.wait()
+
+        kept = []
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(leave())
+        loop.close()
+        runtime.close()
+        print(notes, runtime.inventory())
+    """
+    assert run_script(script).stdout == "['released'] []\n"
+
+
+async def test_the_runtime_closes_though_the_loop_of_a_run_was_left_in_the_middle_of_its_end() -> None:
+    runtime = Runtime(grace=0.05)
+    loop = asyncio.new_event_loop()
+    stuck = threading.Event()
+
+    async def body(run: Run) -> None:
+        async def release() -> None:
+            stuck.set()
+            await asyncio.Event().wait()
+
+        run.hold("thing", "it", release)
+
+    async def leave() -> None:
+        task = asyncio.create_task(runtime.arun(body))
+        while not stuck.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        kept.append(task)
+
+    kept: list[Any] = []
+    await asyncio.to_thread(loop.run_until_complete, leave())
+    await asyncio.wait_for(asyncio.to_thread(runtime.close), 20)
+    [task] = kept
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.to_thread(loop.run_until_complete, task)
+    loop.close()
+    assert runtime.runs() == []
+
+
+async def test_a_run_that_its_parent_ended_does_not_begin_when_its_loop_goes_on(runtime: Runtime) -> None:
+    runtime.grace = 0.05
+    heard = hear(runtime, RunStartedEvent)
+    inside, go = threading.Event(), threading.Event()
+    problems: list[Any] = []
+
+    async def child(run: Run) -> None: ...
+
+    async def block() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
+        asyncio.get_running_loop().call_soon(stick)
+        with suppress(RunCancelledError):
+            await runtime.arun(child, name="child")
+        await asyncio.sleep(0.01)
+        gc.collect()
+
+    def stick() -> None:
+        inside.set()
+        go.wait()
+
+    task = asyncio.create_task(runtime.arun(lambda run: asyncio.run(block()), name="parent"))
+    await asyncio.to_thread(inside.wait)
+    runtime.runs()[0].cancel("enough")
+    with pytest.raises(RunCancelledError):
+        await task
+    go.set()
+    await until(lambda: runtime.inventory() == [])
+    assert [event.name for event in heard if isinstance(event, RunStartedEvent)] == ["parent"]
+    assert problems == []

@@ -358,8 +358,8 @@ class EventBus:
 
     def is_settled(self, outlet: Outlet) -> bool:
         """Whether no handler can be at work on one run tree's events."""
-        tree = outlet.tree
-        return not (tree.queue or tree.lanes or tree.drainer is not None or self._mailboxes())
+        tree = outlet.tree  # looked at in the order in which an event goes through it: it may move meanwhile
+        return not (tree.queue or tree.drainer is not None or tree.lanes or self._mailboxes())
 
     async def _await_passes(self, trees: list[Tree], timeout: float | None) -> bool:
         try:

@@ -92,22 +92,24 @@ class Publisher:
         """What is to be done with an event of a run: for the bus's handlers first, then for the run's own and its ancestors'."""
         if outlet.version != self.version:
             self._look_again(outlet)
-        known = outlet.known
-        plan = known.get(event_type)
-        if plan is None:
-            with self.lock:  # tables do not change meanwhile
-                plan = joined([table.plan(event_type) for table in (self.table, *outlet.tables())])
-            known[event_type] = plan
+        return outlet.known.get(event_type) or self._find_plan(outlet, event_type)
+
+    def _find_plan(self, outlet: Outlet, event_type: type[BaseEvent]) -> Plan:
+        with self.lock:  # tables do not change meanwhile, nor what is known of them
+            if outlet.version != self.version:
+                self._look_again(outlet)
+            plan = joined([table.plan(event_type) for table in (self.table, *outlet.tables())])
+            outlet.known[event_type] = plan
             if plan is NOTHING and event_type.durable and outlet.has_only_log and not self.recording.armed:
                 outlet.unheard.add(event_type)
         return plan
 
     def _look_again(self, outlet: Outlet) -> None:
         """Forget what a run knew of handlers. What is true of all runs that only the bus's handlers hear is found out once."""
-        version = self.version  # before the rest, which may be newer but not older
-        alone = outlet.is_recorded or outlet.tables()
-        outlet.known, outlet.quiet = ({}, set()) if alone else (self._known, self._quiet)
-        outlet.unheard, outlet.version = set(), version
+        with self.lock:  # else a run whose first handler comes just now would share what it finds with all others
+            alone = outlet.is_recorded or outlet.tables()
+            outlet.known, outlet.quiet = ({}, set()) if alone else (self._known, self._quiet)
+            outlet.unheard, outlet.version = set(), self.version
 
     def wants(self, outlet: Outlet, event_type: type[BaseEvent]) -> bool:
         """Whether anybody would see an event of this type. Remembers what nobody would."""

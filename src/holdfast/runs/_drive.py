@@ -31,8 +31,9 @@ def drive(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) -> None:
     run.ending.on_request = driver.call_supervisor
     try:
         run.start_body(driver)
-    except RunEndedError:  # somebody asked for its end before it began
-        driver.call_supervisor()
+    except RunEndedError:  # somebody asks for its end before it began
+        if run.is_ending:  # else he calls the supervisor himself, in a moment
+            driver.call_supervisor()
 
 
 class Driver(Body):
@@ -90,8 +91,12 @@ class Driver(Body):
             self._see_off(end)
 
     def _see_off(self, end: End) -> None:
-        if not see_off_at_once(self.run, end):
+        if see_off_at_once(self.run, end):
+            return
+        if self._loop.is_running():
             self._on_loop(_leave)
+        else:  # the loop was left while the body was in its thread
+            self.run.host.loop_thread.submit(_leave(self.run))
 
     def call_supervisor(self) -> None:
         """Have the run ended as was asked. From any thread."""
@@ -101,8 +106,9 @@ class Driver(Body):
     def _on_loop(self, duty: Duty) -> None:
         if asyncio._get_running_loop() is self._loop:
             _start_duty(self.run, duty, self._surroundings)
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_start_duty, self.run, duty, self._surroundings)
+        else:
+            with suppress(RuntimeError):  # the loop is closed: the runtime ends what is left when it closes
+                self._loop.call_soon_threadsafe(_start_duty, self.run, duty, self._surroundings)
 
 
 def _start_duty(run: Run, duty: Duty, context: Context) -> None:
@@ -119,7 +125,7 @@ def _start_duty(run: Run, duty: Duty, context: Context) -> None:
 
 async def _end_as_asked(run: Run) -> None:
     in_handler.set(False)  # also when a handler started it
-    if not _is_stillborn(run):
+    if not (run.ending.entered or _is_stillborn(run)):
         run.begin()
     position.set(run.place)
     with suppress(AlreadyFinishedError):  # its loop was stuck for so long that its parent ended it
@@ -151,7 +157,8 @@ async def _supervise(run: Run, body: Callable[..., Any], args: tuple[Any, ...]) 
         run.begin()
         position.set(run.place)
     if not run.is_ending:
-        run.start_body(Body(run, body, args))
+        with suppress(RunEndedError):  # somebody asks for its end at this moment
+            run.start_body(Body(run, body, args))
         await _until_requested(run)
     with suppress(AlreadyFinishedError):  # its loop was stuck for so long that its parent ended it
         await finish(run)

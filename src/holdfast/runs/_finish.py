@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.context import at
-from holdfast.errors import RunUnrecordedError
+from holdfast.errors import AlreadyFinishedError, RunUnrecordedError
 from holdfast.events.families.resource import ResourceReleaseFailedEvent
 from holdfast.logs import get_logger
 from holdfast.runs._end import End
@@ -112,7 +113,8 @@ async def _stop_work(run: Run, end: End) -> None:
                 step.disown()
     for child in children:
         if not child.ending.entered:  # the thread that drives it is stuck: end it from here
-            await finish(child)
+            with suppress(AlreadyFinishedError):  # it came to its door by itself just now
+                await finish(child)
 
 
 async def _release_leases(run: Run) -> None:

@@ -110,6 +110,7 @@ class Run:
         self._status_lock = threading.RLock()
         self._waiting: dict[str | None, int] = {}
         self._resumed: Future[None] | None = None
+        self._end_told = False
         self.is_begun = False
         """Whether it has entered `running`."""
         self.body: Step | None = None
@@ -222,9 +223,14 @@ class Run:
         """Write the status, checked against the table and told in the same breath. (`stage_end` writes the last one.)"""
         with self._status_lock:
             source = self._status
-            check_transition(self.id, source, target)
+            self._check_transition(target)
             self._status = target
             self.move(event_type, from_status=str(source), **payload)
+
+    def _check_transition(self, target: RunStatus) -> None:
+        if self._end_told and not self._status.is_terminal:  # nothing is told of it after its end
+            raise IllegalTransitionError(f"run {self.id} is ending and cannot become {target}")
+        check_transition(self.id, self._status, target)
 
     def begin(self) -> None:
         """Enter `running`, if it has not. Its driver calls this."""
@@ -238,15 +244,17 @@ class Run:
 
         In between, `finish()` makes both durable in one transaction.
         """
-        source = self._status
-        check_transition(self.id, source, end.status)
         event_type, payload = _end_event(end)
-        outside = position.set(self.place)
-        try:
-            tell = self.host.event_bus.stage(self.speaker, event_type, {"from_status": str(source), **payload})
-            self.place = position.get()
-        finally:
-            position.reset(outside)
+        with self._status_lock:
+            source = self._status
+            check_transition(self.id, source, end.status)
+            self._end_told = True
+            outside = position.set(self.place)
+            try:
+                tell = self.host.event_bus.stage(self.speaker, event_type, {"from_status": str(source), **payload})
+                self.place = position.get()
+            finally:
+                position.reset(outside)
 
         def enter() -> None:
             with self._status_lock:
@@ -258,14 +266,14 @@ class Run:
     def pause(self, reason: str = "") -> None:
         """Let steps in flight finish and start no others until `resume()`."""
         with self._status_lock:
-            check_transition(self.id, self._status, RunStatus.PAUSED)
+            self._check_transition(RunStatus.PAUSED)
             self._resumed = Future()  # before it is told of: a handler may resume at once
             self._advance(RunStatus.PAUSED, RunPausedEvent, reason=reason)
 
     def resume(self, reason: str = "") -> None:
         """Go on after `pause()`."""
         with self._status_lock:
-            check_transition(self.id, self._status, RunStatus.RUNNING)
+            self._check_transition(RunStatus.RUNNING)
             if self._status is not RunStatus.PAUSED:
                 raise IllegalTransitionError(
                     f"run {self.id} is {self._status} and cannot be resumed; only a paused run can"
@@ -475,10 +483,17 @@ class Run:
     def result(self, timeout: float | None = None) -> Any:
         """Wait in a thread, not in the run's own loop, and return what its body returned; raises as `await run` does."""
         self.is_watched = True
-        done = self.ending.done
-        if not done.done() and self.loop is not None and asyncio._get_running_loop() is self.loop:
+        if self.ending.end is None and self.loop is not None and asyncio._get_running_loop() is self.loop:
             raise SyncInAsyncError("run.result() would block the loop the run lives on; use `await run`")
-        return self._unwrap(done.result(timeout))
+        if self.ending.end is None and self._ends_after_handler():
+            raise SyncInAsyncError(
+                "run.result() in a handler of the run's own events would wait for itself; a run_completed event has the result"
+            )
+        return self._unwrap(self.ending.done.result(timeout))
+
+    def _ends_after_handler(self) -> bool:
+        """Whether this is a handler that runs inline, until whose return the run cannot end."""
+        return not self.born_in_handler and self.outlet.tree.drainer == threading.get_ident()
 
     def _unwrap(self, end: End) -> Any:
         if self.ending.problem is not None:

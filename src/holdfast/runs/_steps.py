@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +192,8 @@ class Step:
     def cancel(self) -> None:
         """Ask it to stop. From any thread."""
         self._cancelled = True
-        self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
+        with suppress(RuntimeError):  # its loop is closed
+            self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
 
     def disown(self) -> None:
         """Give it up: what it still does is refused, and its thread stays in the inventory until it ends."""

@@ -287,8 +287,8 @@ class Runtime:
             if not run.ending.entered:
                 with suppress(AlreadyFinishedError):  # it came to its door by itself just now
                     self.loop_thread.submit(finish(run)).result()
-            elif run.loop is not None and run.loop.is_closed():
-                return  # its loop went away in the middle of the end
+            elif run.loop is not None and not run.loop.is_running():
+                return  # its loop went away, or was left, in the middle of the end
 
     def __enter__(self) -> Self:
         return self
