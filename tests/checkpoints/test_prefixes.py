@@ -76,7 +76,8 @@ class Inner(Flow[dict[str, Any]]):
 class Random(Flow[Notes]):
     """What the steps of every random flow do: it follows from their keys alone."""
 
-    max_method_calls = 4
+    max_method_calls = 50
+    """More than any can have: routers take a route once only. How often a step is triggered may depend on who is first."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -237,7 +238,7 @@ def test_s1_18_whatever_is_left_of_a_journal_ends_as_an_uninterrupted_run_and_no
     try:
         flow = kind(checkpoint=CheckpointConfig(store), runtime=host)
         result = flow.kickoff()
-    except (FlowDefinitionError, StepFailedError):  # it could never run, or runs in circles
+    except FlowDefinitionError:  # it could never run
         assume(False)
     whole = asyncio.run(read_journal(store, kind))
     check(flow, result, whole)
@@ -258,11 +259,11 @@ def test_s1_18_whatever_is_left_of_a_failed_run_ends_once_its_fault_is_gone(kind
         rows = []
     except (ConnectionError, ExceptionGroup):
         rows = asyncio.run(read_journal(store, kind)).rows
-    except (FlowDefinitionError, StepFailedError):
+    except FlowDefinitionError:
         rows = []
     assume(rows)
     for end in range(len(rows)):
-        with suppress(StepFailedError):  # without the fault it may run in circles
+        with suppress(StepFailedError):  # of a competitor that had failed before the cut, when no other wins
             go_on(kind, store, rows[:end], host)
 
 
