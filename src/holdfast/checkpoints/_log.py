@@ -37,9 +37,7 @@ from holdfast.threads import LoopThread
 log = get_logger("checkpoints")
 HOLD_US = 60_000_000  # how long a session is held when its hold is renewed
 SHOWN = 1_000  # events of a tree that handlers are shown
-BREATH = (
-    0.005  # seconds that a run which is stored on the spot keeps others on its loop waiting, as a thread does others
-)
+BREATH = 0.005  # seconds that a run which is stored on the spot may keep others on its loop waiting
 BEHIND = 1_000  # rows not yet written at which a run that is written down asynchronously waits for its disk
 
 

@@ -73,13 +73,7 @@ class Walk(Struct, eq=False):
                 if (operation := _between_atoms(before, value, (*path, name))) is not None:
                     self.operations.append(operation)
                     self.puts.append((old, name, value))
-            else:
-                if kind not in ATOMS and (kind is type(value) or kind is Node):
-                    try:
-                        if self.comparison.equal(before, value):
-                            continue
-                    except Exception:  # noqa: S110 - a strange object; arrays, for one, have no single truth
-                        pass
+            elif kind in ATOMS or not (kind is type(value) or kind is Node) or not self._equal(before, value):
                 self._descend(before, value, (*path, name), partial(old.__setitem__, name))
         if staying < len(new):
             self._add_fields(old, new, path)
@@ -102,7 +96,7 @@ class Walk(Struct, eq=False):
     def _equal(self, old: Any, new: Any) -> bool:
         try:
             return bool(self.comparison.equal(old, new))
-        except Exception:  # a strange object
+        except Exception:  # a strange object; arrays, for one, have no single truth
             return False
 
     def _descend(self, old: Any, new: Any, path: Path, put: Callable[[Any], object]) -> None:
