@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from holdfast.checkpoints._document import Document, decode_document, encode_document
 from holdfast.checkpoints._export import export_checkpoint
 from holdfast.checkpoints._provider_json import JsonProvider
-from holdfast.events._base import BaseEvent, Envelope, stamp
+from holdfast.events._base import BaseEvent, Columns, Envelope, stamp
+from holdfast.events._delivery import Unheard
 from holdfast.events._record import EventRecord
 from holdfast.events._state import RuntimeState
 from holdfast.ports import JournalStore, Mark, Row
@@ -60,20 +61,15 @@ class RecordedTree:
             return thread.submit(asyncio.run, self.acheckpoint(directory, branch)).result()
 
 
-Unbuilt: TypeAlias = tuple[type[BaseEvent], dict[str, Any], Envelope]
-"""An event that nobody heard: its class, all of its fields, its stamp."""
-
-
-def _built(event_type: type[BaseEvent], payload: dict[str, Any], envelope: Envelope) -> BaseEvent:
-    event = event_type(**payload)
-    stamp(event, envelope)
-    return event
+Unbuilt: TypeAlias = tuple[Unheard, dict[str, Any], str, int, int, str | None, str | None, Columns]
+"""An event that nobody heard: its class, all of its fields, its id, its time, its number, its run, what came before it."""
 
 
 class JournalledState(RuntimeState):
     """What handlers are shown of a tree that is written down: its newest events. The others are in the journal."""
 
-    def __init__(self, shown: int, branch: str, parent_id: str | None) -> None:
+    def __init__(self, shown: int, root_run_id: str, branch: str, parent_id: str | None) -> None:
+        self._root_run_id = root_run_id
         self._recent: deque[BaseEvent | Unbuilt] = deque(maxlen=shown)
         super().__init__(max_events=shown, branch=branch, parent_id=parent_id)
         self.show: Callable[[Unbuilt], None] = self._recent.append
@@ -87,8 +83,24 @@ class JournalledState(RuntimeState):
         """The newest events, linked. Built and linked when it is asked for: most runs are never looked at."""
         record = EventRecord(self.max_events)
         for event in list(self._recent):
-            record.add(_built(*event) if isinstance(event, tuple) else event)
+            record.add(self._built(*event) if isinstance(event, tuple) else event)
         return record
+
+    def _built(
+        self,
+        kind: Unheard,
+        payload: dict[str, Any],
+        event_id: str,
+        at_us: int,
+        sequence: int,
+        run_id: str | None,
+        before: str | None,
+        columns: Columns,
+    ) -> BaseEvent:
+        parent, *others = columns
+        event = kind.event_type(**payload)
+        stamp(event, Envelope(event_id, at_us, sequence, run_id, self._root_run_id, parent, before, *others))
+        return event
 
     def finish_tree(self, root_run_id: str) -> None:
         """It ends with its run."""

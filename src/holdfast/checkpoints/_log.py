@@ -10,8 +10,6 @@ from collections.abc import Coroutine
 from threading import get_ident
 from typing import Any
 
-from msgspec.structs import replace
-
 from holdfast.checkpoints._beats import Heartbeat, heartbeat_of
 from holdfast.checkpoints._behind import WriteBehind
 from holdfast.checkpoints._blobs import BlobWriter
@@ -26,7 +24,7 @@ from holdfast.clock import Clock
 from holdfast.context import Position
 from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
-from holdfast.events._base import BaseEvent, Envelope
+from holdfast.events._base import BaseEvent, Columns
 from holdfast.events.families.checkpoint import CheckpointCompletedEvent
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
@@ -36,6 +34,7 @@ from holdfast.threads import LoopThread
 
 log = get_logger("checkpoints")
 HOLD_US = 60_000_000  # how long a session is held when its hold is renewed
+RENEW_US = HOLD_US // 2  # what is left of a hold when it is renewed
 SHOWN = 1_000  # events of a tree that handlers are shown
 BREATH = 0.005  # seconds that a run which is stored on the spot may keep others on its loop waiting
 BEHIND = 1_000  # rows not yet written at which a run that is written down asynchronously waits for its disk
@@ -87,10 +86,10 @@ class RunLog(RecordedTree):
         self._order = threading.Lock()
         """Held from taking a batch until it is stored: batches reach the store in order."""
         self._last_mark = last_mark
-        self._size = 0
-        """Bytes taken down since the last mark."""
-        self._unstored = 0
-        """Bytes taken down since the last batch."""
+        self._taken = 0
+        """Bytes taken down."""
+        self._marked_at = 0
+        """How many there were at the last mark."""
         self._snapshots = snapshots
         self._marking = marking
         self._heartbeat: Heartbeat | None = None
@@ -99,7 +98,7 @@ class RunLog(RecordedTree):
         self._failure: Exception | None = None
         self._in_flight: Batch | None = None
         self._breathed = 0.0
-        self.state = JournalledState(SHOWN, session.branch, last_mark)
+        self.state = JournalledState(SHOWN, session.root_run_id, session.branch, last_mark)
         """What handlers are shown of the tree: its newest events. The others are in the journal."""
         self.state.keep_tree(session.root_run_id, self)
 
@@ -107,55 +106,48 @@ class RunLog(RecordedTree):
 
     def record(self, event: BaseEvent) -> None:
         """Take down an event. Under the bus's lock, so rows are in the order of the events."""
-        assert event.env is not None
-        self.write(event.type, stored_fields(event), event.env)
+        env = event.env
+        assert env is not None
+        self.write(event.type, stored_fields(event), env.event_id, env.at_us, env.run_id, columns_of(env))
 
-    def write(self, tag: str, fields: dict[str, Any], envelope: Envelope) -> None:
+    def write(
+        self, tag: str, fields: dict[str, Any], event_id: str, at_us: int, run_id: str | None, columns: Columns
+    ) -> None:
         """Make a row of an event. Raises NotStorableError, naming the path, for what has no stored form."""
         with self._lock:
             delta = self._carried.pop(get_ident(), None) if self._carried else None
-            row = Row(
-                self._seq + 1,
-                tag,
-                envelope.event_id,
-                envelope.at_us,
-                envelope.run_id or "",
-                encode_fields(fields),
-                delta,
-                *columns_of(envelope),
-            )
+            payload = encode_fields(fields)
             if self.secrets:
-                row = self._concealed(row)
-            size = len(row.payload) if delta is None else len(row.payload) + len(delta)
+                payload = self._concealed(payload)
+            size = len(payload) if delta is None else len(payload) + len(delta)
             if size > 4096:
-                row = replace(row, payload=self._blobs.extract(row.payload), delta=self._small(delta))
-            self._seq += 1
-            self._size += size
-            self._unstored += size
-            self._rows.append(row)
+                payload, delta = self._blobs.extract(payload), self._small(delta)
+            self._seq = seq = self._seq + 1
+            self._taken += size
+            self._rows.append(Row(seq, tag, event_id, at_us, run_id or "", payload, delta, *columns))
             if self._marks_all or tag in self._triggers:
-                self._mark(row, tag)
+                self._mark(event_id, seq, at_us, tag)
 
-    def _concealed(self, row: Row) -> Row:
-        payload = row.payload
+    def _concealed(self, payload: bytes) -> bytes:
         for secret in self.secrets:
             payload = payload.replace(secret, "•••".encode())
-        return row if payload is row.payload else replace(row, payload=payload)
+        return payload
 
     def _small(self, delta: bytes | None) -> bytes | None:
         return delta if delta is None else self._blobs.extract(delta)
 
-    def _mark(self, row: Row, trigger: str) -> None:
-        # named after its event: an id less to make and to store
-        mark = Mark(row.event_id, row.seq, row.at_us, trigger, parent_id=self._last_mark, size=self._size)
-        self._last_mark, self._size = mark.id, 0
-        self._marks.append(mark)
+    def _mark(self, event_id: str, seq: int, at_us: int, trigger: str) -> None:
+        """Make a row a checkpoint. Named after its event: an id less to make and to store."""
+        size, self._marked_at = self._taken - self._marked_at, self._taken
+        self._marks.append(Mark(event_id, seq, at_us, trigger, parent_id=self._last_mark, size=size))
+        self._last_mark = event_id
 
     def _mark_head(self, trigger: str) -> None:
         """Make what was taken down last a checkpoint, if it is none yet."""
         with self._lock:
             if self._rows and not (self._marks and self._marks[-1].seq == self._rows[-1].seq):
-                self._mark(self._rows[-1], trigger)
+                last = self._rows[-1]
+                self._mark(last.event_id, last.seq, last.at_us, trigger)
 
     def carry(self, delta: Delta | None) -> None:
         """What a step changed in the state: it is stored with the next event that this thread emits."""
@@ -190,7 +182,7 @@ class RunLog(RecordedTree):
                 if self._failure is not None or self._behind is not None:
                     self._check_written()
                 if self._rows:
-                    size, batch = self._unstored, self._batch(None)
+                    batch = self._batch(None)
                     marking = self._begin_marks(batch) if batch.marks else None
                     try:
                         self.store.append_now(batch)
@@ -198,7 +190,7 @@ class RunLog(RecordedTree):
                         self._not_stored(batch, error)
                         raise
                     if self._snapshots is not None:
-                        self._snapshots.note(batch, size)
+                        self._snapshots.note(batch, self._taken)
                     if marking is not None:
                         marking.end_now(batch.marks)
 
@@ -254,7 +246,7 @@ class RunLog(RecordedTree):
             if self._failure is not None or self._behind is not None:
                 self._check_written()
             if self._rows or status is not None:
-                size, batch = self._unstored, self._batch(status)
+                batch = self._batch(status)
                 marking = self._begin_marks(batch) if batch.marks else None
                 try:
                     if not self.store.append_at_once(batch):
@@ -264,7 +256,7 @@ class RunLog(RecordedTree):
                     self._not_stored(batch, error)
                     raise
                 if self._snapshots is not None:
-                    self._snapshots.note(batch, size)
+                    self._snapshots.note(batch, self._taken)
                 if marking is not None:
                     await marking.end(batch.marks)
         finally:
@@ -275,11 +267,11 @@ class RunLog(RecordedTree):
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:
-            rows, self._rows, self._unstored = self._rows, [], 0
+            rows, self._rows = self._rows, []
             hold: int | None = None
             if status is not None:
                 hold = 0  # with its end nobody holds it
-            elif rows and self._held_until - rows[-1].at_us < HOLD_US // 2:
+            elif rows and self._held_until - rows[-1].at_us < RENEW_US:
                 hold = self._hold_until()  # not with every row: writing that costs a page each
             marks, self._marks = self._marks, []
             blobs = self._blobs.take_all() if self._blobs.taken else ()

@@ -8,7 +8,7 @@ from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._log import RunLog
 from holdfast.deltas import Delta
 from holdfast.errors import NotStorableError, StorageError
-from holdfast.events._base import Envelope
+from holdfast.events._base import Columns
 
 MOST = 20_000
 
@@ -19,7 +19,9 @@ class LooseLog(RunLog):
     problem: StorageError | None = None
     """Why there can be no checkpoint of this run."""
 
-    def write(self, tag: str, fields: dict[str, Any], envelope: Envelope) -> None:
+    def write(
+        self, tag: str, fields: dict[str, Any], event_id: str, at_us: int, run_id: str | None, columns: Columns
+    ) -> None:
         if self.problem is not None:
             return
         if self._seq >= MOST:
@@ -28,7 +30,7 @@ class LooseLog(RunLog):
             )
             return
         try:
-            super().write(tag, fields, envelope)
+            super().write(tag, fields, event_id, at_us, run_id, columns)
         except NotStorableError as error:
             self.give_up(error)
 

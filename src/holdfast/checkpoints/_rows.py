@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from holdfast.deltas import decode_plain, encode_plain, plain
-from holdfast.events._base import BaseEvent, Envelope, UnknownEvent, stamp
+from holdfast.events._base import BaseEvent, Columns, Envelope, UnknownEvent, stamp
 from holdfast.events._codec import registry
 from holdfast.ports import Row
 
@@ -18,7 +18,7 @@ _COLUMNS = (
     "parent_event_id", "triggered_by_event_id", "started_event_id", "source_type", "source_id", "source_name",
     "task_id", "task_name", "agent_id", "agent_role",
 )  # fmt: skip
-columns_of: Callable[[Envelope], tuple[str | None, ...]] = attrgetter(*_COLUMNS)
+columns_of: Callable[[Envelope], Columns] = attrgetter(*_COLUMNS)
 """The last columns of a row."""
 _encode = msgspec.json.Encoder().encode
 _PLAIN = frozenset({str, bool, type(None)})

@@ -34,15 +34,15 @@ class Snapshots:
         self._fold_upto = fold_upto
         self._least = LEAST if least is None else least
         self._due = self._least
-        self._since = 0
+        self._last = 0
         self._writing: Future[None] | None = None
 
-    def note(self, batch: Batch, size: int) -> None:
-        """So many bytes of rows were stored. Starts a snapshot beside the run when one is due; it never holds a step up."""
-        self._since += size
-        if self._since < self._due or batch.status is not None or (self._writing and not self._writing.done()):
+    def note(self, batch: Batch, taken: int) -> None:
+        """A batch was stored, of a run that has come to so many bytes. Starts a snapshot beside the run when one is due; it never
+        holds a step up."""
+        if taken - self._last < self._due or batch.status is not None or (self._writing and not self._writing.done()):
             return
-        self._since = 0
+        self._last = 0
         self._writing = self._loop_thread.submit(self._write(batch.rows[-1].seq))
 
     async def _write(self, seq: int) -> None:

@@ -6,7 +6,7 @@ import itertools
 import re
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, dataclass_transform, overload
+from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, dataclass_transform, overload
 
 from msgspec import Struct, StructMeta, field
 from msgspec.structs import force_setattr
@@ -43,14 +43,16 @@ class Envelope(Struct, frozen=True, gc=False):
     agent_role: str | None = None
 
 
+Columns: TypeAlias = tuple[str | None, ...]
+"""The last columns of a journal row: parent, cause and opener, then source, task and agent."""
+
+
 class EventMeta(StructMeta):
     """Gives every event class a literal type tag and keyword-only fields."""
 
     latest: ClassVar[int] = 0
     """How many event classes there are: whoever keeps a list of them compares."""
     unstored: frozenset[str]
-    payload_size: int
-    stored_size: int
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> EventMeta:
         if "type" not in namespace:
@@ -68,14 +70,11 @@ class EventMeta(StructMeta):
                 f"{name} declares {', '.join(sorted(taken))}: every event has that already, stamped by emit(); "
                 f"choose another field name" + (" and write `type: ClassVar[str] = …`" if "type" in taken else "")
             )
-        cls.payload_size = len(cls.__struct_fields__) - 1  # but for the envelope
-        cls.stored_size = len(cls.__struct_fields__) - len(cls.unstored)
         return cls
 
 
 _RESERVED = {
     *Envelope.__struct_fields__, "type", "timestamp", "opens", "closes", "durable", "definition", "unstored",
-    "payload_size", "stored_size",
 }  # fmt: skip
 _definitions = itertools.count(1)
 
@@ -126,10 +125,6 @@ class BaseEvent(Struct, frozen=True, kw_only=True, eq=False, weakref=True, metac
     """False for what is only worth seeing live (chunks): never recorded, never journalled."""
     unstored: ClassVar[frozenset[str]] = frozenset({"env"})
     """Fields that a journal leaves out: it has them elsewhere."""
-    payload_size: ClassVar[int] = 0
-    """How many fields there are, but for the envelope."""
-    stored_size: ClassVar[int] = 0
-    """How many of these a journal stores."""
 
     env: Envelope | None = None
 

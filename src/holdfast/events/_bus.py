@@ -264,7 +264,7 @@ class EventBus:
                 inside.publish(outlet, source, event, here)
             return event
         if event_type.opens is not None or event_type.closes is not None:
-            after, _, _ = place(here, event_type, inside.new_id() if event_type.opens is not None else "")
+            after, _, _ = place(here, event_type.opens, event_type.closes, inside.new_id() if event_type.opens else "")
             position.set(after)
         return None
 
@@ -275,11 +275,11 @@ class EventBus:
         if (
             outlet is not None
             and outlet.version == inside.version
-            and event_type in outlet.unheard
-            and len(payload) == event_type.payload_size
+            and (kind := outlet.unheard.get(event_type)) is not None
+            and len(payload) == kind.size
             and not (outlet.refused or here.replaying)
             and inside.generation == Forks.generation
-            and (event_id := inside.write_down(outlet, source, event_type, payload, here)) is not None
+            and (event_id := inside.write_down(outlet, source, kind, payload, here)) is not None
         ):
             return event_id
         event = self.announce(source, event_type, payload)

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from holdfast.context import position
-from holdfast.events._base import BaseEvent, Envelope
+from holdfast.events._base import BaseEvent, Columns
 from holdfast.events._calling import Barrier, HandlerCalls, Item
 from holdfast.events._handlers import HandlerFunction, HandlerTable, Lane, Plan, name_of
 from holdfast.events._mailbox import in_handler
@@ -36,9 +38,29 @@ class EventLog(Protocol):
 
     def record(self, event: BaseEvent) -> None: ...
 
-    def write(self, tag: str, fields: Payload, envelope: Envelope) -> None:
+    def write(self, tag: str, fields: Payload, event_id: str, at_us: int, run_id: str | None, columns: Columns) -> None:
         """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp."""
         ...
+
+
+class Unheard(Struct, frozen=True):
+    """What must be known of a class of events to write one down that nobody hears. All in one place: it is asked for often."""
+
+    event_type: type[BaseEvent]
+    tag: str
+    size: int
+    """how many fields it has"""
+    unstored: tuple[str, ...]
+    """those of them that a journal does not have"""
+    opens: str | None
+    closes: str | None
+
+
+def unheard(event_type: type[BaseEvent]) -> Unheard:
+    """Of a class."""
+    fields = [name for name in event_type.__struct_fields__ if name != "env"]
+    unstored = tuple(name for name in fields if name in event_type.unstored)
+    return Unheard(event_type, event_type.type, len(fields), unstored, event_type.opens, event_type.closes)
 
 
 class Tree:
@@ -287,7 +309,7 @@ class Outlet:
         """Plans by event type, good for one version of the bus's listeners."""
         self.quiet: set[type[BaseEvent]] = set()
         """Event types that nobody would see, in the same version."""
-        self.unheard: set[type[BaseEvent]] = set()
+        self.unheard: dict[type[BaseEvent], Unheard] = {}
         """Event types that nothing but its log takes, in the same version."""
         self.refused: set[str] = set()
         """Steps that were disowned: what they emit late is refused."""

@@ -13,7 +13,7 @@ from holdfast.context import OUTSIDE, Forks, Position, at, position
 from holdfast.errors import BusClosedError, EventReusedError, HoldfastError, RunEndedError
 from holdfast.events._base import BaseEvent, Envelope
 from holdfast.events._calling import Barrier, HandlerCalls, Item
-from holdfast.events._delivery import Outlet, Payload, Tree
+from holdfast.events._delivery import Outlet, Payload, Tree, Unheard, unheard
 from holdfast.events._handlers import NOTHING, HandlerTable, Plan, joined
 from holdfast.events._mailbox import in_handler
 from holdfast.events._recording import Recording
@@ -101,7 +101,7 @@ class Publisher:
             plan = joined([table.plan(event_type) for table in (self.table, *outlet.tables())])
             outlet.known[event_type] = plan
             if plan is NOTHING and event_type.durable and outlet.has_only_log and not self.recording.armed:
-                outlet.unheard.add(event_type)
+                outlet.unheard[event_type] = unheard(event_type)
         return plan
 
     def _look_again(self, outlet: Outlet) -> None:
@@ -109,7 +109,7 @@ class Publisher:
         with self.lock:  # else a run whose first handler comes just now would share what it finds with all others
             alone = outlet.is_recorded or outlet.tables()
             outlet.known, outlet.quiet = ({}, set()) if alone else (self._known, self._quiet)
-            outlet.unheard, outlet.version = set(), self.version
+            outlet.unheard, outlet.version = {}, self.version
 
     def wants(self, outlet: Outlet, event_type: type[BaseEvent]) -> bool:
         """Whether anybody would see an event of this type. Remembers what nobody would."""
@@ -181,9 +181,7 @@ class Publisher:
             except HoldfastError:  # it is not this emitter's event, and its own emitter is long gone
                 log.exception("an event emitted by a finaliser was refused")
 
-    def write_down(
-        self, outlet: Outlet, source: object, event_type: type[BaseEvent], payload: Payload, here: Position
-    ) -> str | None:
+    def write_down(self, outlet: Outlet, source: object, kind: Unheard, payload: Payload, here: Position) -> str | None:
         """Number, link and write down what only the run's log takes: no event is built for it. Returns its id.
 
         None, with nothing done, inside the block that stamps another, or at the run's end: build it and `publish` it.
@@ -193,21 +191,27 @@ class Publisher:
                 return None
             try:
                 self._stamping = True
-                after, envelope = self._number(outlet, source, event_type, here)
+                event_id, tree, subject = self.new_id(), outlet.tree, here.subject
+                after, parent, started = place(here, kind.opens, kind.closes, event_id)
+                before, about = self._number(outlet, source, event_id)
+                at_us, columns = self._time_ns() // 1000, (
+                    parent, here.triggered_by, started, about.type, about.id, about.name,
+                    subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
+                )  # fmt: skip
                 fields = payload
-                if event_type.stored_size != event_type.payload_size:
+                if kind.unstored:
                     fields = payload.copy()
-                    for name in event_type.unstored:
-                        fields.pop(name, None)
-                log.write(event_type.type, fields, envelope)
-                log.state.show((event_type, payload, envelope))
+                    for name in kind.unstored:
+                        del fields[name]
+                log.write(kind.tag, fields, event_id, at_us, outlet.run_id, columns)
+                log.state.show((kind, payload, event_id, at_us, tree.sequence, outlet.run_id, before, columns))
             finally:
                 self._stamping = False
         if after is not here:
             position.set(after)
         if self._deferred:
             self._publish_deferred()
-        return envelope.event_id
+        return event_id
 
     def _stamp(
         self, outlet: Outlet, source: object, event: BaseEvent, here: Position
@@ -217,7 +221,14 @@ class Publisher:
             raise EventReusedError(
                 f"this {type(event).__name__} was emitted before, as {event.event_id}; build a new event for a new fact"
             )
-        after, envelope = self._number(outlet, source, type(event), here)
+        event_id, tree, subject = self.new_id(), outlet.tree, here.subject
+        after, parent, started = place(here, event.opens, event.closes, event_id)
+        before, about = self._number(outlet, source, event_id)
+        envelope = Envelope(
+            event_id, self._time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
+            before, here.triggered_by, started, about.type, about.id, about.name,
+            subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
+        )  # fmt: skip
         stamp(event, "env", envelope)
         if event.durable:
             if outlet.log is not None:
@@ -226,24 +237,15 @@ class Publisher:
                 state.record(event)
         return after, self.recording.keep(outlet, event) if self.recording.armed else outlet.state
 
-    def _number(
-        self, outlet: Outlet, source: object, event_type: type[BaseEvent], here: Position
-    ) -> tuple[Position, Envelope]:
-        """Where the emitter of an event stands afterwards, and the event's identity and place. Under the lock."""
+    def _number(self, outlet: Outlet, source: object, event_id: str) -> tuple[str | None, EventSource]:
+        """Make an event the next of its tree. Returns which came before it, and what is said of its source. Under the lock."""
         if self.closed or not outlet.is_open:
             self._refuse_late(outlet)
-        tree, event_id = outlet.tree, self.new_id()
-        after, parent, started = place(here, event_type, event_id)
+        tree = outlet.tree
         tree.sequence += 1
+        before, tree.last_event_id = tree.last_event_id, event_id
         about = getattr(source, "event_source", None)
-        if type(about) is not EventSource:
-            about = describe(source)
-        subject, before, tree.last_event_id = here.subject, tree.last_event_id, event_id
-        return after, Envelope(
-            event_id, self._time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
-            before, here.triggered_by, started, about.type, about.id, about.name,
-            subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
-        )  # fmt: skip
+        return before, about if type(about) is EventSource else describe(source)
 
     def _refuse_late(self, outlet: Outlet) -> None:
         self.refuse_if_closed("emit")

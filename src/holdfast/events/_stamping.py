@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from holdfast.context import Position, Scope
-from holdfast.events._base import BaseEvent
 
 
 class EventSource(Struct, frozen=True, gc=False):
@@ -47,9 +46,11 @@ def opener_of(scope: Scope | None, kind: str) -> Scope | None:
     return None
 
 
-def place(here: Position, event_type: type[BaseEvent], event_id: str) -> tuple[Position, str | None, str | None]:
-    """Where the emitter stands after the event, the event's parent, and the opener it closes."""
-    scope, started, opens, closes = here.scope, None, event_type.opens, event_type.closes
+def place(
+    here: Position, opens: str | None, closes: str | None, event_id: str
+) -> tuple[Position, str | None, str | None]:
+    """Where the emitter stands after an event that opens or closes a scope, the event's parent, and the opener it closes."""
+    scope, started = here.scope, None
     if closes is not None:
         opener = scope if scope is not None and scope.kind == closes else opener_of(scope, closes)
         if opener is not None:
