@@ -59,6 +59,9 @@ class Position(Struct, frozen=True, gc=False):
 
 OUTSIDE = Position()
 position: ContextVar[Position] = ContextVar("holdfast_position", default=OUTSIDE)
+standing = position.get
+"""Where this code stands. Bound once: a call through a name that was imported is slow, and this is asked several times a step."""
+stand_at = position.set
 
 
 def current_run_id() -> str | None:
@@ -173,13 +176,19 @@ class BoundExecutor(ThreadPoolExecutor):
         return super().submit(bind(fn), *args, **kwargs)
 
 
-class Forks:
+class _Forks:
     """Counts the forks between this process and the one that imported us.
 
     `generation` changes in a forked child: whoever made threads, locks or runs before must make them anew.
     """
 
-    generation = 0
+    __slots__ = ("generation",)
+
+    def __init__(self) -> None:
+        self.generation = 0
+
+
+Forks = _Forks()
 
 
 def _after_fork_in_child() -> None:

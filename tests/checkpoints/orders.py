@@ -284,9 +284,9 @@ def _tell(folder: Path, flow: Order) -> None:
 class EagerSnapshots(Snapshots):
     """Thinks that every commit was large enough."""
 
-    def note(self, batch: Batch, size: int) -> None:
+    def note(self, batch: Batch, taken: int) -> None:
         self._due = 0
-        super().note(batch, size)
+        super().note(batch, taken)
 
 
 def _store(life: Life) -> AbstractContextManager[Any]:

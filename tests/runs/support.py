@@ -79,7 +79,7 @@ class NotedJournal:
     def record(self, event: BaseEvent) -> None:
         self.recorded.append(event.type)
 
-    def write(self, tag: str, fields: dict[str, Any], envelope: object) -> None:
+    def write(self, tag: str, fields: dict[str, Any], *stamp: Any) -> None:
         self.recorded.append(tag)
 
     async def commit_end(self, run_id: str, status: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.context import OUTSIDE, Forks, Position, at, position
+from holdfast.context import OUTSIDE, Forks, Position, at, stand_at, standing
 from holdfast.errors import FlushInHandlerError, FlushTimeoutError, HandlerSignatureError, SyncInAsyncError
 from holdfast.events._base import BaseEvent
 from holdfast.events._calling import Barrier, BusStatistics, Item
@@ -213,7 +213,7 @@ class EventBus:
         Raises EventReusedError if it was emitted before, RunEndedError if the run this code belongs to has ended,
         BusClosedError after shutdown.
         """
-        inside, here = self._publisher, position.get()
+        inside, here = self._publisher, standing()
         if inside.generation != Forks.generation or here.replaying:
             self._emit_afresh(source, event)
             return
@@ -227,7 +227,7 @@ class EventBus:
     def _emit_afresh(self, source: object, event: BaseEvent) -> None:
         """In a process that was just forked; or in a handler that is shown something old: what it emits is new."""
         self._inside.check_process()
-        with at(replace(position.get(), replaying=False)):
+        with at(replace(standing(), replaying=False)):
             self.emit(source, event)
 
     async def aemit(self, source: object, event: BaseEvent) -> None:
@@ -236,7 +236,7 @@ class EventBus:
         If the run is streamed and its reader is behind, it waits for that too.
         """
         self._refuse_inside_handler("aemit()", "emit()")
-        outlet = self._inside.outlet_at(position.get())
+        outlet = self._inside.outlet_at(standing())
         self.emit(source, event)
         await self._await_passes([outlet.tree], None)
         await self.await_room(outlet)
@@ -252,7 +252,7 @@ class EventBus:
 
     def announce(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> BaseEvent | None:
         """`emit_new` with the payload as a dict, for callers that have one."""
-        inside, here = self._publisher, position.get()
+        inside, here = self._publisher, standing()
         outlet = inside.outlets.get(here.run_id)
         if outlet is None or outlet.refused or inside.generation != Forks.generation:
             outlet = self._inside.outlet_at(here)
@@ -265,12 +265,12 @@ class EventBus:
             return event
         if event_type.opens is not None or event_type.closes is not None:
             after, _, _ = place(here, event_type.opens, event_type.closes, inside.new_id() if event_type.opens else "")
-            position.set(after)
+            stand_at(after)
         return None
 
     def note(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> str | None:
         """`announce` for callers that want the event's id only: no event is built where nobody but a journal takes it."""
-        inside, here = self._publisher, position.get()
+        inside, here = self._publisher, standing()
         outlet = inside.outlets.get(here.run_id)
         if (
             outlet is not None
@@ -293,23 +293,23 @@ class EventBus:
         inside = self._inside
         with at(OUTSIDE):
             for event in () if inside.closed else events:
-                inside.publish(inside.outside, source, event, position.get())
+                inside.publish(inside.outside, source, event, standing())
 
     def stage(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> Callable[[], None]:
         """Like `announce`, but nobody sees the event until the returned function is called: first it is made durable."""
         inside = self._inside
-        here = position.get()
+        here = standing()
         outlet = inside.outlet_at(here)
         if not inside.wants(outlet, event_type):
             self.announce(source, event_type, payload)
             return _nothing
         after, item = inside.stage(outlet, source, event_type(**payload), here)
-        position.set(after)
+        stand_at(after)
         return _nothing if item is None else lambda: inside.enqueue(outlet.tree, item)
 
     def wants(self, event_type: type[BaseEvent]) -> bool:
         """Whether anybody would see an event of this class emitted here and now."""
-        inside, here = self._publisher, position.get()
+        inside, here = self._publisher, standing()
         outlet = inside.outlets.get(here.run_id)
         if outlet is None or outlet.refused or inside.generation != Forks.generation:
             outlet = self._inside.outlet_at(here)
@@ -323,7 +323,7 @@ class EventBus:
         outlet = inside.outlets.get(event.run_id, inside.outside)
         plan = inside.plan(outlet, type(event))
         if plan is not NOTHING:
-            shown = replace(position.get(), run_id=outlet.run_id, replaying=True)
+            shown = replace(standing(), run_id=outlet.run_id, replaying=True)
             state = outlet.state or inside.recording.state
             inside.enqueue(outlet.tree, Item(source, event, plan, state, shown))
 
@@ -475,7 +475,7 @@ class EventBus:
             if outlet.parent is None and inside.recording.state is not None:
                 inside.recording.state.finish_tree(outlet.run_id or "")
             outlet.table = outlet.state = outlet.log = outlet.crowded = None
-            outlet.states, outlet.unheard = (), set()
+            outlet.states, outlet.unheard = (), {}
             outlet.is_open = outlet.is_recorded = False
 
     def path_of(self, run_id: str | None) -> tuple[str, ...]:

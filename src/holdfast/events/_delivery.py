@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from holdfast.context import position
+from holdfast.context import stand_at, standing
 from holdfast.events._base import BaseEvent, Columns
 from holdfast.events._calling import Barrier, HandlerCalls, Item
 from holdfast.events._handlers import HandlerFunction, HandlerTable, Lane, Plan, name_of
@@ -90,7 +90,7 @@ class Tree:
 
     def drain(self) -> None:
         """Deliver everything queued. `put` has made the caller the one who delivers; it is nobody afterwards."""
-        mine, me, queue, drainers = position.get(), threading.get_ident(), self.queue, self.calls.drainers
+        mine, me, queue, drainers = standing(), threading.get_ident(), self.queue, self.calls.drainers
         inside_another = me in drainers
         try:
             drainers.add(me)
@@ -105,8 +105,8 @@ class Tree:
                 self.drainer = None
             if not inside_another:
                 drainers.discard(me)
-            if position.get() is not mine:
-                position.set(mine)
+            if standing() is not mine:
+                stand_at(mine)
 
     def give_up_turn(self) -> None:
         """Deliver no more, whatever interrupted it: the next emit goes on from here."""
@@ -127,8 +127,8 @@ class Tree:
             return
         call, place, plan = self.calls.call, item.place, item.plan
         for handler in plan.inline:
-            if position.get() is not place:
-                position.set(place)
+            if standing() is not place:
+                stand_at(place)
             if self.lanes and (behind := self._lane_of(handler.function)) is not None:
                 behind.post(
                     (item, Lane(handler.function, ((handler,),)))
@@ -220,7 +220,7 @@ class LaneQueue:
 
     async def _run(self, item: Item, lane: Lane) -> None:
         for level in lane.levels:
-            position.set(item.place)
+            stand_at(item.place)
             if len(level) == 1:
                 await self.tree.calls.acall(level[0], item)
             else:

@@ -9,7 +9,7 @@ from collections import deque
 from msgspec.structs import force_setattr
 
 from holdfast.clock import Clock
-from holdfast.context import OUTSIDE, Forks, Position, at, position
+from holdfast.context import OUTSIDE, Forks, Position, at, stand_at
 from holdfast.errors import BusClosedError, EventReusedError, HoldfastError, RunEndedError
 from holdfast.events._base import BaseEvent, Envelope
 from holdfast.events._calling import Barrier, HandlerCalls, Item
@@ -146,7 +146,7 @@ class Publisher:
                 finally:
                     self._stamping = False
             if after is not here:
-                position.set(after)
+                stand_at(after)
             if my_turn:
                 tree.drain()
                 my_turn = False
@@ -191,10 +191,11 @@ class Publisher:
                 return None
             try:
                 self._stamping = True
-                event_id, tree, subject = self.new_id(), outlet.tree, here.subject
+                new_id, time_ns, show = self.new_id, self._time_ns, log.state.show  # called as they are: quicker
+                event_id, tree, subject = new_id(), outlet.tree, here.subject
                 after, parent, started = place(here, kind.opens, kind.closes, event_id)
                 before, about = self._number(outlet, source, event_id)
-                at_us, columns = self._time_ns() // 1000, (
+                at_us, columns = time_ns() // 1000, (
                     parent, here.triggered_by, started, about.type, about.id, about.name,
                     subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
                 )  # fmt: skip
@@ -204,11 +205,11 @@ class Publisher:
                     for name in kind.unstored:
                         del fields[name]
                 log.write(kind.tag, fields, event_id, at_us, outlet.run_id, columns)
-                log.state.show((kind, payload, event_id, at_us, tree.sequence, outlet.run_id, before, columns))
+                show((kind, payload, event_id, at_us, tree.sequence, outlet.run_id, before, columns))
             finally:
                 self._stamping = False
         if after is not here:
-            position.set(after)
+            stand_at(after)
         if self._deferred:
             self._publish_deferred()
         return event_id

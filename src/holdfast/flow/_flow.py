@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 import msgspec
 
 from holdfast.checkpoints import CheckpointConfig, Where
-from holdfast.context import current_run_id, position
+from holdfast.context import current_run_id, standing
 from holdfast.errors import SyncInAsyncError, UsageError
 from holdfast.events._stamping import EventSource
 from holdfast.events.families.flow import FlowPlotEvent
@@ -163,7 +163,7 @@ class Flow(Generic[S]):
     @property
     def state(self) -> S:
         """The state: in a method, that method's own view of it; outside, that of the latest run."""
-        kickoff = self._live.get(position.get().run_id) or self._kickoff()  # the first in nearly every case
+        kickoff = self._live.get(standing().run_id) or self._kickoff()  # the first in nearly every case
         return kickoff.cell.current()  # type: ignore[no-any-return]
 
     @state.setter

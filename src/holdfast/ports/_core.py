@@ -67,8 +67,17 @@ class Journal(Protocol):
         """Take down a durable event of the tree, in the order they are stamped. Must be quick: the bus waits."""
         ...
 
-    def write(self, tag: str, fields: dict[str, Any], envelope: Any) -> None:
-        """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp."""
+    def write(
+        self,
+        tag: str,
+        fields: dict[str, Any],
+        event_id: str,
+        at_us: int,
+        run_id: str | None,
+        columns: tuple[str | None, ...],
+    ) -> None:
+        """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp. `columns` are
+        the last ones of a `Row`."""
         ...
 
     async def commit_end(self, run_id: str, status: str) -> None:
