@@ -184,17 +184,22 @@ class Publisher:
     def write_down(self, outlet: Outlet, source: object, kind: Unheard, payload: Payload, here: Position) -> str | None:
         """Number, link and write down what only the run's log takes: no event is built for it. Returns its id.
 
-        None, with nothing done, inside the block that stamps another, or at the run's end: build it and `publish` it.
+        None, with nothing done, inside the block that stamps another, or at the end of the run or the bus: build it and
+        `publish` it. The way of every step of a run that is written down, so in one piece.
         """
         with self.lock:
-            if self._stamping or (log := outlet.log) is None:
+            if self._stamping or self.closed or (log := outlet.log) is None:
                 return None
             try:
                 self._stamping = True
                 new_id, time_ns, show = self.new_id, self._time_ns, log.state.show  # called as they are: quicker
                 event_id, tree, subject = new_id(), outlet.tree, here.subject
                 after, parent, started = place(here, kind.opens, kind.closes, event_id)
-                before, about = self._number(outlet, source, event_id)
+                tree.sequence = sequence = tree.sequence + 1
+                before, tree.last_event_id = tree.last_event_id, event_id
+                about = getattr(source, "event_source", None)
+                if type(about) is not EventSource:
+                    about = describe(source)
                 at_us, columns = time_ns() // 1000, (
                     parent, here.triggered_by, started, about.type, about.id, about.name,
                     subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
@@ -205,7 +210,7 @@ class Publisher:
                     for name in kind.unstored:
                         del fields[name]
                 log.write(kind.tag, fields, event_id, at_us, outlet.run_id, columns)
-                show((kind, payload, event_id, at_us, tree.sequence, outlet.run_id, before, columns))
+                show((kind, payload, event_id, at_us, sequence, outlet.run_id, before, columns))
             finally:
                 self._stamping = False
         if after is not here:
@@ -222,9 +227,15 @@ class Publisher:
             raise EventReusedError(
                 f"this {type(event).__name__} was emitted before, as {event.event_id}; build a new event for a new fact"
             )
+        if self.closed or not outlet.is_open:
+            self._refuse_late(outlet)
         event_id, tree, subject = self.new_id(), outlet.tree, here.subject
         after, parent, started = place(here, event.opens, event.closes, event_id)
-        before, about = self._number(outlet, source, event_id)
+        tree.sequence += 1
+        before, tree.last_event_id = tree.last_event_id, event_id
+        about = getattr(source, "event_source", None)
+        if type(about) is not EventSource:
+            about = describe(source)
         envelope = Envelope(
             event_id, self._time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
             before, here.triggered_by, started, about.type, about.id, about.name,
@@ -237,16 +248,6 @@ class Publisher:
             for state in outlet.states:
                 state.record(event)
         return after, self.recording.keep(outlet, event) if self.recording.armed else outlet.state
-
-    def _number(self, outlet: Outlet, source: object, event_id: str) -> tuple[str | None, EventSource]:
-        """Make an event the next of its tree. Returns which came before it, and what is said of its source. Under the lock."""
-        if self.closed or not outlet.is_open:
-            self._refuse_late(outlet)
-        tree = outlet.tree
-        tree.sequence += 1
-        before, tree.last_event_id = tree.last_event_id, event_id
-        about = getattr(source, "event_source", None)
-        return before, about if type(about) is EventSource else describe(source)
 
     def _refuse_late(self, outlet: Outlet) -> None:
         self.refuse_if_closed("emit")
