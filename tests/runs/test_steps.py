@@ -297,6 +297,28 @@ async def test_its_own_end_does_not_fail_a_run_although_it_is_only_being_asked_f
     assert (end.status, end.reason) == (RunStatus.CANCELLED, "enough")
 
 
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("where", ["body", "step"])
+async def test_a_step_that_gets_no_thread_fails_and_its_run_ends(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, where: str, waits: bool
+) -> None:
+    """It was in flight for ever, and so was its run."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def spawning(run: Run) -> None:
+        run.spawn(double, 1)
+
+    body = double if where == "body" else spawning
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        async with asyncio.timeout(5):
+            with pytest.raises(RunFailedError, match="can't start new thread"):
+                await (runtime.arun(body) if waits else runtime.start(body))
+    assert runtime.inventory() == []
+
+
 async def test_a_cancelled_wait_for_a_step_leaves_the_step_alone(runtime: Runtime) -> None:
     go = asyncio.Event()
 
