@@ -172,6 +172,44 @@ def test_stop_waits_until_idle_threads_are_gone(pool: ThreadPool) -> None:
         assert pool.thread_names == []
 
 
+def test_where_no_thread_can_be_had_the_caller_is_told_and_the_call_is_never_made(
+    pool: ThreadPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # regression: it stayed in the queue, and the next call's thread made it
+    made: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse_to_start)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            pool.submit(copy_context(), made.append, "refused")
+    assert pool.thread_names == []
+    for n in range(3):
+        pool.submit(copy_context(), made.append, str(n)).result(5)
+    assert made == ["0", "1", "2"]
+
+
+def refuse_to_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_loop_that_gets_no_thread_is_closed_and_the_next_call_tries_again(
+    loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[asyncio.AbstractEventLoop] = []
+    new_loop = asyncio.new_event_loop
+
+    def note() -> asyncio.AbstractEventLoop:
+        made.append(new_loop())
+        return made[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse_to_start)
+        patch.setattr(asyncio, "new_event_loop", note)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            _ = loop_thread.loop
+    assert [loop.is_closed() for loop in made] == [True]
+    assert loop_thread.submit(where()).result(5) == "a-loop"
+
+
 def test_a_call_that_never_returns_does_not_keep_the_interpreter_from_exiting() -> None:
     done = run_script(
         """

@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import Protocol
 
+from holdfast.errors import UsageError
+
 
 class Clock(Protocol):
     """What the runtime needs of time. `holdfast.testing.ManualClock` is the other one."""
@@ -31,3 +33,10 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+def check_seconds(**given: float | None) -> None:
+    """Raise UsageError, naming it, for what is no time to wait: NaN, which no deadline survives, or less than nothing. None is."""
+    for name, seconds in given.items():
+        if seconds is not None and not seconds >= 0:
+            raise UsageError(f"{name}={seconds!r} is no time to wait; give a number of seconds, 0 or more")

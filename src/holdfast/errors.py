@@ -457,13 +457,19 @@ class StorageError(HoldfastError):
 
 
 class NotStorableError(StorageError, TypeError):
-    """A value has no stored form; `path` says where it sits."""
+    """A value has no stored form; `path` says where it sits, and `step` which step it comes from, if one does."""
 
     def __init__(self, path: str, type_name: str, hint: str = "") -> None:
         self.path = path
         self.type_name = type_name
         self.hint = hint or "store plain data made from it instead"
+        self.step = ""
         super().__init__(f"{path}: cannot store a {type_name}; {self.hint}")
+
+    def trace_to(self, step: str, deed: str) -> None:
+        """Say which step the value comes from, and what that did with it: `returned`, `left in the state`."""
+        self.step = step
+        self.args = (f"{self.path}: cannot store a {self.type_name}, which step {step} {deed}; {self.hint}",)
 
 
 class SecretMissingError(StorageError):

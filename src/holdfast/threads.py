@@ -70,14 +70,18 @@ class LoopThread:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop, running. Starts the thread if there is none, also in a forked child."""
+        """The loop, running. Starts the thread if there is none, also in a forked child; RuntimeError where none can be had."""
         if self._generation != Forks.generation:
             self._reset()
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._serve, args=(loop,), name=self._name, daemon=True)
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError:
+                    loop.close()
+                    raise
                 self._loop = loop
             return self._loop
 
@@ -162,24 +166,29 @@ class ThreadPool:
         self._generation = Forks.generation
 
     def submit(self, context: Context, call: Callable[..., T], *args: Any) -> Future[T]:
-        """Run `call(*args)` inside `context` on some thread. Never waits for a free one."""
+        """Run `call(*args)` inside `context` on some thread. Never waits for a free one.
+
+        Raises RuntimeError where the system has no thread for it; the call is not made then.
+        """
         if self._generation != Forks.generation:
             self._reset()
         future: Future[T] = Future()
         job = _Job(future, context, call, args)
         with self._lock:
             self._stopping = False
-            self._jobs.put(
-                job
-            )  # never as a thread's argument: that would keep its first call alive as long as it lives
             if self._idle:
                 self._idle -= 1
             else:
-                self._number += 1
-                thread = threading.Thread(target=self._work, name=f"{self._name}-{self._number}", daemon=True)
-                self._threads.add(thread)
-                thread.start()
+                self._start_thread()  # first: if there is none, nothing may be left in the queue
+            # never as a thread's argument: that would keep its first call alive as long as it lives
+            self._jobs.put(job)
         return future
+
+    def _start_thread(self) -> None:
+        self._number += 1
+        thread = threading.Thread(target=self._work, name=f"{self._name}-{self._number}", daemon=True)
+        thread.start()
+        self._threads.add(thread)  # it cannot have left: that takes the lock
 
     def _work(self) -> None:
         while (job := self._next()) is not None:

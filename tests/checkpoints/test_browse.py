@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from holdfast import Flow, Runtime, listen, start
 from holdfast.checkpoints import (
     CheckpointConfig,
+    Definition,
     compare_checkpoints,
     describe,
     find,
@@ -23,7 +27,9 @@ from holdfast.checkpoints import (
     made_by,
     restore,
     short_ids,
+    status_of,
 )
+from holdfast.checkpoints._owner import Owner, _start_time
 from holdfast.errors import UsageError
 from holdfast.ports import Batch, Snapshot
 from holdfast.stores import MemoryStore, SqliteStore
@@ -153,3 +159,36 @@ async def test_trees_have_every_branch_and_runs_without_a_checkpoint() -> None:
 
 def test_a_definition_that_is_not_ours_names_no_program() -> None:
     assert made_by(make_info("run")) == ""
+
+
+ELSEWHERE = Owner("another boot", 1, "1")
+GONE = msgspec.structs.replace(Owner.this_process(), started="1")
+
+
+@pytest.mark.parametrize(
+    ("owner", "held_until_us", "told"),
+    [
+        (Owner.this_process(), NOW + 1, "running"),
+        (Owner.this_process(), 0, "interrupted"),  # it left, and lives on
+        (GONE, NOW + 1, "interrupted"),  # it was killed, and its hold has not run out
+        (ELSEWHERE, NOW + 1, "running"),
+        (ELSEWHERE, NOW, "interrupted"),  # on another machine, or before this one was started again
+        (None, NOW + 1, "running"),
+        (None, NOW, "interrupted"),
+    ],
+)
+def test_a_run_that_nobody_runs_any_more_is_interrupted(owner: Owner | None, held_until_us: int, told: str) -> None:
+    definition = b"{}" if owner is None else msgspec.json.encode(Definition(owner, Growing.graph()))
+    info = msgspec.structs.replace(make_info("run"), held_until_us=held_until_us, definition=definition)
+    assert status_of(info, NOW) == told
+    assert status_of(msgspec.structs.replace(info, status="waiting"), NOW) == "waiting"
+
+
+def test_a_process_that_is_only_stopped_keeps_its_run_whatever_its_hold_says() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        owner = Owner(Owner.this_process().boot, child.pid, _start_time(child.pid) or "")
+        definition = msgspec.json.encode(Definition(owner, Growing.graph()))
+        info = msgspec.structs.replace(make_info("run"), held_until_us=1, definition=definition)
+        assert status_of(info, NOW) == "running"
+        child.communicate(b"\n")
+    assert status_of(info, NOW) == "interrupted"

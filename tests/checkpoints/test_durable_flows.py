@@ -247,16 +247,48 @@ def test_a_changed_program_is_refused_by_the_names_of_its_steps(
         After(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff(from_checkpoint=only_run(store).root_run_id)
 
 
-def test_a_result_that_cannot_be_stored_fails_the_run_and_names_it(
+def test_a_result_that_cannot_be_stored_fails_the_run_and_names_it_and_its_step(
     store: SqliteStore, tmp_path: Path, runtime: Runtime
 ) -> None:
     class Opaque(Flow[dict[str, Any]]):
         @start()
+        def zero(self) -> None: ...
+
+        @listen(zero)
         def one(self) -> object:
             return {"handle": object()}
 
-    with pytest.raises(NotStorableError, match="handle"):
+    told = r"^\$\.result\.handle: cannot store a object, which step one returned; store plain data"
+    with pytest.raises(NotStorableError, match=told) as caught:
         Opaque(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
+    assert (caught.value.step, caught.value.path) == ("one", "$.result.handle")
+
+
+@pytest.mark.parametrize("kind", ["alone", "overlapping"])
+def test_a_state_that_cannot_be_stored_names_the_step_that_left_it_so(
+    store: SqliteStore, runtime: Runtime, kind: str
+) -> None:
+    class Alone(Flow[dict[str, Any]]):
+        @start()
+        def zero(self) -> None: ...
+
+        @listen(zero)
+        def one(self) -> None:
+            self.state["handle"] = object()
+
+    class Overlapping(Flow[dict[str, Any]]):
+        @start()
+        def one(self) -> None:
+            self.state["handle"] = object()
+
+        @start()
+        def other(self) -> None: ...
+
+    flow = Alone if kind == "alone" else Overlapping
+    with pytest.raises(
+        NotStorableError, match=r"^\$\.handle: cannot store a object, which step one left in the state;"
+    ):
+        flow(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
 
 
 def test_an_unknown_checkpoint_and_a_flow_without_a_store_are_told_in_words(

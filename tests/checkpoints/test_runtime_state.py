@@ -150,7 +150,23 @@ def test_s0_2_a_recorded_flow_may_hold_what_cannot_be_stored(tmp_path: Path, run
     assert Odd(runtime=runtime).kickoff() == "done"
     state = runtime.event_bus.runtime_state
     assert state is not None
-    with pytest.raises(NotStorableError):
+    with pytest.raises(NotStorableError, match=r"^\$\.odd: cannot store a object, which step two left in the state;"):
+        state.checkpoint(tmp_path)
+
+
+def test_a_result_of_a_recorded_flow_that_cannot_be_stored_is_traced_to_its_step(
+    tmp_path: Path, runtime: Runtime
+) -> None:
+    class Odd(Flow[dict[str, Any]]):
+        @start()
+        def one(self) -> object:
+            return object()
+
+    runtime.event_bus.enable_recording()
+    Odd(runtime=runtime).kickoff()
+    state = runtime.event_bus.runtime_state
+    assert state is not None
+    with pytest.raises(NotStorableError, match=r"^\$\.result: cannot store a object, which step one told of;"):
         state.checkpoint(tmp_path)
 
 

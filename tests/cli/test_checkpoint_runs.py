@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from holdfast.cli._checkpoint_data import listed_data
 from holdfast.ports import RunInfo
 from holdfast.stores import PostgresStore, SqliteStore
 
+NOW = time.time_ns() // 1000
+
 
 def marks(project: Project, status: str, run: str = "Checkout") -> list[dict[str, Any]]:
     """A run's checkpoints, oldest first."""
@@ -29,7 +33,7 @@ def marks(project: Project, status: str, run: str = "Checkout") -> list[dict[str
         async with SqliteStore(project.database) as store:
             return await list_checkpoints(store)
 
-    found = [listed_data(one) for one in reversed(asyncio.run(listed()))]
+    found = [listed_data(one, NOW) for one in reversed(asyncio.run(listed()))]
     return [one for one in found if (one["status"], one["run"]) == (status, run)]
 
 
@@ -121,6 +125,45 @@ def test_ctrl_c_leaves_a_resumed_run_that_can_be_resumed_again(project: Project)
     info = run_of(project, begun["run_id"])
     assert info is not None
     assert (info.status, info.held_until_us) == ("running", 0)  # nobody holds it: it can be resumed at once
+
+
+def test_a_killed_run_is_called_interrupted_and_not_running_any_more(project: Project) -> None:
+    """It was called `running` by list, tree and show until somebody resumed it."""
+    [begun] = marks(project, "failed", "Slow")
+    process = subprocess.Popen(
+        [*COMMAND, "checkpoint", "resume", begun["id"], "--flow", "shop:Slow"],
+        cwd=project.folder, env=project.environment(), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        assert _told_status(project, begun) == {"running"}
+        process.kill()
+    stored = run_of(project, begun["run_id"])
+    assert _told_status(project, begun) == {"interrupted"}
+    [wait] = project.json("checkpoint", "show", begun["run_id"])["steps"][1:]
+    assert (wait["step"], wait["status"]) == ("wait#1", "interrupted")
+    assert "  wait#1   interrupted" in project("checkpoint", "show", begun["run_id"]).stdout
+    assert run_of(project, begun["run_id"]) == stored  # looking writes nothing
+
+
+def _told_status(project: Project, mark: dict[str, Any]) -> set[str]:
+    """Every status that is told of a checkpoint's run, wherever one is."""
+    run, listing = mark["run_id"], ("checkpoint", "list", "--run", mark["run_id"])
+    [tree] = project.json(*listing, "--tree")
+    [listed, *_] = project.json(*listing)
+    table = project.on_terminal(*listing, columns=140).splitlines()[1]
+    return {
+        tree["status"],
+        tree["branches"][0]["checkpoints"][0]["status"],
+        listed["status"],
+        project.json("checkpoint", "show", run)["status"],
+        project.json("checkpoint", "show", mark["id"])["status"],
+        re.sub(r"\x1b\[[0-9;]*m", "", table).split()[-1],
+        project(*listing).stdout.splitlines()[0].split("\t")[-1],
+        project(*listing, "--tree").stdout.split()[2],
+        project("checkpoint", "show", run).stdout.splitlines()[1].split()[-1],
+    }
 
 
 def test_a_run_that_asks_waits_when_nobody_is_there_and_takes_an_answer_from_a_pipe(project: Project) -> None:

@@ -181,6 +181,26 @@ def test_a_run_whose_reader_leaves_goes_on_and_exits_as_its_job_ends(cli: Cli, f
     assert until(cli, job_id, is_settled).status == ("failed" if fails else "completed")
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_whose_output_cannot_be_written_goes_on_and_says_so_in_the_end(cli: Cli, fails: bool) -> None:
+    """`holdfast run slow > /dev/full` put the job back to the queue, and did not say what had become of it."""
+    with open("/dev/full", "w") as full:
+        run = subprocess.Popen(
+            [*COMMAND, "run", "slow"], cwd=cli.folder, env=Project(cli.folder).environment(),
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    job_id = only_job(cli)
+    until_file(workspace(cli, job_id) / "two")
+    if fails:
+        (workspace(cli, job_id) / "bad").touch()
+    (workspace(cli, job_id) / "go").touch()
+    _, told = run.communicate(timeout=20)
+    assert run.returncode == 1
+    assert f"job {job_id} {'failed' if fails else 'completed'}" in told
+    assert told.endswith("holdfast: No space left on device; see to it, or find out more with --debug\n")
+    assert until(cli, job_id, is_settled).status == ("failed" if fails else "completed")
+
+
 def test_a_job_whose_run_was_killed_is_cancelled_all_the_same(cli: Cli) -> None:
     """What was asked was left for the dead, and nobody was started to hear it."""
     run = Process(cli, "run", "slow")
@@ -200,6 +220,10 @@ def test_output_that_is_closed_or_full_is_no_mistake_of_ours(cli: Cli) -> None:
         (">&-", ["run", "quick", "--wait"], 0, ""),
         (">&- 2>&-", ["jobs", "--nope"], 2, ""),
         (">/dev/full", ["jobs", "--json"], 1, "holdfast: No space left on device; see to it"),
+        (">/dev/full", ["run", "quick", "--wait"], 1, "holdfast: No space left on device; see to it"),
+        ("2>/dev/full", ["jobs", "--nope"], 2, ""),
+        ("2>/dev/full", ["status", "nope"], 2, ""),
+        ("2>/dev/full", ["run", "quick"], 0, ""),
     ):
         command = ["sh", "-c", f'exec "$@" {where}', "sh", *COMMAND, *arguments]
         done = subprocess.run(command, cwd=cli.folder, env=environment, stderr=subprocess.PIPE, text=True, check=False)

@@ -443,6 +443,15 @@ def test_a_new_project_and_a_new_flow_run_as_they_are(tmp_path: Path, capsys: py
         assert cli.ok("run", name, "--wait", "-i", "who=Ann").json["outputs"] == {"loud": "HELLO ANN"}
     assert "is there already" in cli("new", "first").err
     assert cli("new", "../first").code == 2
+    # these were made, and then refused by `run`
+    for name, expected in (
+        ("1st", "begins with a letter or _"),
+        (101 * "n", "at most 100 characters"),
+        ("é", "letters, digits"),
+    ):
+        said = cli("new", name)
+        assert (said.code, expected in said.err) == (2, True)
+    assert [*cli.folder.glob("flows/*1st*")] == []
 
 
 def test_shells_are_told_how_to_complete_a_job(cli: Cli) -> None:

@@ -421,14 +421,16 @@ def test_a_load_that_fails_fails_the_run_and_names_the_backend(runtime: Runtime)
     flow.kickoff()
 
 
-def test_a_state_that_cannot_be_stored_fails_the_run_with_its_path(runtime: Runtime) -> None:
+def test_a_state_that_cannot_be_stored_fails_the_run_with_its_path_and_step(runtime: Runtime) -> None:
     class Opaque(Flow[dict[str, Any]]):
         @start()
         def work(self) -> None:
             self.state["clients"] = [1, {"socket": threading.Lock()}]
 
     flow = persisted(MemoryPersistence(), Opaque)(runtime=runtime)
-    with pytest.raises(NotStorableError, match=r"\$\.clients\[1\]\.socket: cannot store a lock"):
+    with pytest.raises(
+        NotStorableError, match=r"\$\.clients\[1\]\.socket: cannot store a lock, which step work left in the state;"
+    ):
         flow.kickoff()
 
 

@@ -261,6 +261,64 @@ async def test_spawn_is_refused_once_the_end_was_requested(runtime: Runtime) -> 
     assert runtime.inventory() == []
 
 
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("kind", ["blocking", "async"])
+@pytest.mark.parametrize("where", ["body", "step"])
+async def test_the_end_of_another_run_fails_whoever_runs_into_it(
+    runtime: Runtime, where: str, kind: str, waits: bool
+) -> None:
+    """It was taken for the run's own end: the run completed with None."""
+    other = runtime.start(lambda run: None, name="other")
+    await other.ended()
+
+    def blocking(run: Run) -> None:
+        other.spawn(double, 1)
+
+    async def awaiting(run: Run) -> None:
+        other.spawn(double, 1)
+
+    call = blocking if kind == "blocking" else awaiting
+
+    async def spawning(run: Run) -> None:
+        run.spawn(call, run)
+
+    body = call if where == "body" else spawning
+    with pytest.raises(RunFailedError, match="RunEndedError: cannot start a step of run other"):
+        await (runtime.arun(body) if waits else runtime.start(body))
+
+
+async def test_its_own_end_does_not_fail_a_run_although_it_is_only_being_asked_for(runtime: Runtime) -> None:
+    async def body(run: Run) -> None:
+        run.holdings.close_to("work")  # as far as another thread has got that cancels it
+        asyncio.get_running_loop().call_soon(run.cancel, "enough")
+        run.spawn(adouble, 1)
+
+    end = await runtime.start(body).ended()
+    assert (end.status, end.reason) == (RunStatus.CANCELLED, "enough")
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("where", ["body", "step"])
+async def test_a_step_that_gets_no_thread_fails_and_its_run_ends(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, where: str, waits: bool
+) -> None:
+    """It was in flight for ever, and so was its run."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def spawning(run: Run) -> None:
+        run.spawn(double, 1)
+
+    body = double if where == "body" else spawning
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        async with asyncio.timeout(5):
+            with pytest.raises(RunFailedError, match="can't start new thread"):
+                await (runtime.arun(body) if waits else runtime.start(body))
+    assert runtime.inventory() == []
+
+
 async def test_a_cancelled_wait_for_a_step_leaves_the_step_alone(runtime: Runtime) -> None:
     go = asyncio.Event()
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.acp._permissions import Permissions
+from holdfast.clock import check_seconds
 from holdfast.mcp import McpServer, McpSpec
 from holdfast.resources import Command
 
@@ -27,6 +28,9 @@ class AgentSpec(Struct, frozen=True):
     shaped_by: tuple[Hashable, ...] = ()
     """what else makes it what it is: a model, a sandbox"""
     handshake_timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_seconds(handshake_timeout=self.handshake_timeout)
 
     @property
     def name(self) -> str:

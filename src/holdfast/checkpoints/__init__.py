@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from holdfast.checkpoints._browse import list_trees as list_trees
     from holdfast.checkpoints._browse import made_by as made_by
     from holdfast.checkpoints._browse import short_ids as short_ids
+    from holdfast.checkpoints._browse import status_of as status_of
+    from holdfast.checkpoints._browse import step_status_of as step_status_of
     from holdfast.checkpoints._diff import Change as Change
     from holdfast.checkpoints._diff import Difference as Difference
     from holdfast.checkpoints._diff import compare_checkpoints as compare_checkpoints
@@ -92,6 +94,8 @@ _WHERE = {
     "plan_collection": "_retention",
     "select_old": "_pruning",
     "short_ids": "_browse",
+    "status_of": "_browse",
+    "step_status_of": "_browse",
 }
 
 __all__ = [
@@ -149,6 +153,8 @@ __all__ = [
     "select_old",
     "short_ids",
     "source_of",
+    "status_of",
+    "step_status_of",
 ]
 
 

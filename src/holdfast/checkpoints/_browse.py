@@ -17,6 +17,7 @@ from holdfast.errors import StorageError, UsageError
 from holdfast.events._base import BaseEvent
 from holdfast.graph import Cancelled, Completed, Fact, Failed, Started, Waiting
 from holdfast.ports import BranchInfo, JournalStore, Mark, Row, RunInfo
+from holdfast.runs import RunStatus
 
 EVERYTHING = 2**62
 """Stands for "no limit" where a store wants a number."""
@@ -24,6 +25,8 @@ MANY = 1000
 """So many checkpoints of a run are shown in a tree."""
 SHORT = 8
 _NAMED = 5
+INTERRUPTED = "interrupted"
+"""What a run is called that is stored as running although nobody runs it: killed, left, and not taken up yet."""
 
 _STATUS: dict[type[Fact], str] = {
     Started: "running",
@@ -199,6 +202,31 @@ def _subject(row: Row | None) -> str:
         return ""
     names = (told.get(key) for key in ("method_name", "task_name", "name")) if isinstance(told, dict) else ()
     return row.task_name or next((name for name in names if isinstance(name, str) and name), "")
+
+
+# -- what a run is doing --------------------------------------------------------------------------------------------
+
+
+def status_of(info: RunInfo, now_us: int) -> str:
+    """The stored status of a run, except that one which nobody runs any more is `interrupted`. The store stays as it is."""
+    return INTERRUPTED if info.status == RunStatus.RUNNING and not _is_held(info, now_us) else info.status
+
+
+def step_status_of(step: StepRecord, details: Details, now_us: int) -> str:
+    """What a step is doing at a checkpoint. At a branch's head that is now, so what its run left there is `interrupted` too."""
+    is_now = step.status == "running" and details.seq == details.head
+    return INTERRUPTED if is_now and status_of(details.found.run, now_us) == INTERRUPTED else step.status
+
+
+def _is_held(info: RunInfo, now_us: int) -> bool:
+    """Whether a process has the run, by the rules that decide whether another may take it up."""
+    if not info.held_until_us:
+        return False
+    try:
+        owner = definition_of(info).owner
+    except StorageError:  # nothing is known of who has it, so only its hold counts
+        return info.held_until_us > now_us
+    return not owner.is_dead() and (info.held_until_us > now_us or owner.is_another_alive())
 
 
 # -- one checkpoint ------------------------------------------------------------------------------------------------

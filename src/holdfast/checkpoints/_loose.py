@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._log import RunLog
+from holdfast.context import position
 from holdfast.deltas import Delta
 from holdfast.errors import NotStorableError, StorageError
 from holdfast.events._base import Columns
@@ -32,6 +33,7 @@ class LooseLog(RunLog):
         try:
             super().write(tag, fields, event_id, at_us, run_id, columns)
         except NotStorableError as error:
+            _trace(error, "told of")
             self.give_up(error)
 
     def carry(self, delta: Delta | None) -> None:
@@ -40,6 +42,8 @@ class LooseLog(RunLog):
 
     def give_up(self, error: StorageError) -> None:
         """Keep no more of this run."""
+        if isinstance(error, NotStorableError) and not error.step:
+            _trace(error, "left in the state")
         self.problem = error
         self._rows.clear()
 
@@ -47,3 +51,9 @@ class LooseLog(RunLog):
         if self.problem is not None:
             raise self.problem
         return await super().document()
+
+
+def _trace(error: NotStorableError, deed: str) -> None:
+    """Say which step it comes from, if this code stands in one: whoever asks for a checkpoint later cannot know."""
+    if step := (position.get().step_id or "").rpartition("#")[0]:
+        error.trace_to(step, deed)

@@ -50,11 +50,13 @@ def list_(
         root = asyncio.run(find_run(opened, run)).root_run_id if run is not None else None
         if tree:
             trees = asyncio.run(list_trees(opened, root, limit=limit))
-            echo_json([data.tree_data(one) for one in trees]) if as_json else views.show_trees(trees, now_us())
+            echo_json([data.tree_data(one, now_us()) for one in trees]) if as_json else views.show_trees(
+                trees, now_us()
+            )
             return
         listed = asyncio.run(list_checkpoints(opened, root, limit=limit))
     if as_json:
-        echo_json([data.listed_data(one) for one in listed])
+        echo_json([data.listed_data(one, now_us()) for one in listed])
     elif listed:
         views.show_table(listed, now_us())
     else:
@@ -73,7 +75,7 @@ def show(checkpoint: IdArgument, as_json: JsonOption = False, store: StoreOption
         found = asyncio.run(find(opened, checkpoint))
         details = asyncio.run(describe(opened, found))
     if as_json:
-        echo_json(details_data(details))
+        echo_json(details_data(details, now_us()))
     else:
         show_details(details, now_us())
 

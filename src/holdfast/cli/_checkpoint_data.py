@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.checkpoints import Change, Details, Difference, Found, Listed, RunTree, made_by
+from holdfast.checkpoints import (
+    Change,
+    Details,
+    Difference,
+    Found,
+    Listed,
+    RunTree,
+    made_by,
+    status_of,
+    step_status_of,
+)
 from holdfast.cli._terminal import iso_time
 from holdfast.deltas import locate
 from holdfast.ports import BranchInfo, Mark, RunInfo
@@ -17,7 +27,7 @@ def program_of(run: RunInfo) -> str:
     return f"MODULE:{name or 'CLASS'}" if module in ("__main__", "") else f"{module}:{name}"
 
 
-def listed_data(one: Listed) -> dict[str, Any]:
+def listed_data(one: Listed, now_us: int) -> dict[str, Any]:
     """A checkpoint of a list."""
     mark, run = one.mark, one.run
     return {
@@ -31,28 +41,28 @@ def listed_data(one: Listed) -> dict[str, Any]:
         "size": mark.size,
         "at": iso_time(mark.at_us),
         "parent_id": mark.parent_id,
-        "status": run.status,
+        "status": status_of(run, now_us),
     }
 
 
-def tree_data(tree: RunTree) -> dict[str, Any]:
+def tree_data(tree: RunTree, now_us: int) -> dict[str, Any]:
     """A run with its branches."""
     return {
         "run_id": tree.run.root_run_id,
         "run": tree.run.name,
-        "status": tree.run.status,
+        "status": status_of(tree.run, now_us),
         "updated": iso_time(tree.run.updated_us),
-        "branches": [_branch_data(branch, tree.checkpoints) for branch in tree.branches],
+        "branches": [_branch_data(branch, tree.checkpoints, now_us) for branch in tree.branches],
     }
 
 
-def _branch_data(branch: BranchInfo, checkpoints: Iterable[Listed]) -> dict[str, Any]:
+def _branch_data(branch: BranchInfo, checkpoints: Iterable[Listed], now_us: int) -> dict[str, Any]:
     return {
         "name": branch.name,
         "parent": branch.parent,
         "from": branch.fork_seq,
         "head": branch.head,
-        "checkpoints": [listed_data(one) for one in checkpoints if one.mark.branch == branch.name],
+        "checkpoints": [listed_data(one, now_us) for one in checkpoints if one.mark.branch == branch.name],
     }
 
 
@@ -61,18 +71,18 @@ def mark_data(mark: Mark) -> dict[str, Any]:
     return {"id": mark.id, "run_id": mark.root_run_id, "branch": mark.branch, "position": mark.seq}
 
 
-def details_data(details: Details) -> dict[str, Any]:
+def details_data(details: Details, now_us: int) -> dict[str, Any]:
     """Everything about a checkpoint."""
     found = details.found
     about = (
-        listed_data(Listed(found.mark, found.run, details.subject))
+        listed_data(Listed(found.mark, found.run, details.subject), now_us)
         if found.mark is not None
         else {"id": found.id, "run_id": found.id, "run": found.run.name, "branch": details.branch,
-              "position": details.seq, "status": found.run.status}
+              "position": details.seq, "status": status_of(found.run, now_us)}
     )  # fmt: skip
     steps = [
-        {"step": step.key, "status": step.status, "attempts": step.attempts, "result": step.result,
-         "route": step.route, "error": step.error}
+        {"step": step.key, "status": step_status_of(step, details, now_us), "attempts": step.attempts,
+         "result": step.result, "route": step.route, "error": step.error}
         for step in details.steps
     ]  # fmt: skip
     more = {"head": details.head, "program": details.made_by, "state": details.state, "steps": steps}

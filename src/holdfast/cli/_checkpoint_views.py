@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from holdfast.checkpoints import Details, Difference, Found, Listed, RunTree, StepRecord, short_ids
+from holdfast.checkpoints import (
+    Details,
+    Difference,
+    Found,
+    Listed,
+    RunTree,
+    StepRecord,
+    short_ids,
+    status_of,
+    step_status_of,
+)
 from holdfast.cli._checkpoint_data import listed_data
 from holdfast.cli._terminal import (
     Styled,
@@ -34,6 +44,7 @@ WIDE = 110
 """From here on the table has room for the run's id."""
 STATUS_STYLES = {
     "completed": "green", "failed": "red", "cancelled": "yellow", "running": "cyan", "waiting": "magenta", "paused": "magenta",
+    "interrupted": "yellow",
 }  # fmt: skip
 KIND_STYLES = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
 
@@ -45,7 +56,8 @@ def show_table(listed: list[Listed], now_us: int) -> None:
     """A table on a terminal; in a pipe, one checkpoint a line, tabs between, ids in full."""
     if not on_terminal():
         for one in listed:
-            typer.echo("\t".join(printable("" if value is None else str(value)) for value in listed_data(one).values()))
+            values = listed_data(one, now_us).values()
+            typer.echo("\t".join(printable("" if value is None else str(value)) for value in values))
         return
     from rich.table import Table
     from rich.text import Text
@@ -72,7 +84,7 @@ def _cells(one: Listed, short: dict[str, str], now_us: int) -> Iterator[tuple[st
     yield "at", str(one.mark.seq)
     yield "size", show_size(one.mark.size)
     yield "age", show_age(now_us - one.mark.at_us)
-    yield "status", printable(one.run.status)
+    yield "status", printable(status_of(one.run, now_us))
 
 
 def _fit(rows: list[dict[str, str]], room: int) -> dict[str, int]:
@@ -90,10 +102,9 @@ def _trigger(one: Listed) -> str:
     return printable(f"{one.subject} {one.mark.trigger}".strip())
 
 
-def _status(run: RunInfo) -> Text:
-    from rich.text import Text
-
-    return Text(printable(run.status), STATUS_STYLES.get(run.status, ""))
+def _status(run: RunInfo, now_us: int) -> Styled:
+    status = status_of(run, now_us)
+    return printable(status), STATUS_STYLES.get(status, "")
 
 
 def show_trees(trees: list[RunTree], now_us: int) -> None:
@@ -112,7 +123,7 @@ def _run_tree(tree: RunTree, short: dict[str, str], now_us: int) -> Tree:
 
     run = tree.run
     head = Text.assemble(
-        (printable(run.name), "bold"), "  ", (printable(short[run.root_run_id]), "cyan"), "  ", _status(run),
+        (printable(run.name), "bold"), "  ", (printable(short[run.root_run_id]), "cyan"), "  ", _status(run, now_us),
         f"  changed {show_age(now_us - run.updated_us)} ago",
     )  # fmt: skip
     root = Tree(head, guide_style="dim")
@@ -165,14 +176,16 @@ def _mark_line(one: Listed, short: dict[str, str], now_us: int) -> Text:
 
 def show_details(details: Details, now_us: int) -> None:
     """Everything about a checkpoint, on as many lines as it takes but no more than fit a screen or two."""
-    echo_lines([*_about(details, now_us), *_step_lines(details.steps), *_state_lines(details), *_usage_lines(details)])
+    echo_lines(
+        [*_about(details, now_us), *_step_lines(details, now_us), *_state_lines(details), *_usage_lines(details)]
+    )
 
 
 def _about(details: Details, now_us: int) -> Iterator[list[Styled]]:
     found, run = details.found, details.found.run
     mark = found.mark
     yield _fact("checkpoint" if mark is not None else "run's head", found.id)
-    yield [*_fact("run", f"{run.root_run_id}  {run.name} "), (printable(run.status), STATUS_STYLES.get(run.status, ""))]
+    yield [*_fact("run", f"{run.root_run_id}  {run.name} "), _status(run, now_us)]
     yield _fact("branch", f"{details.branch}, at {details.seq} of {details.head}")
     if mark is not None:
         yield _fact("parent", mark.parent_id or "none")
@@ -186,24 +199,26 @@ def _fact(name: str, value: str) -> list[Styled]:
     return [(f"{name:<11}", "bold"), (printable(value), "")]
 
 
-def _step_lines(steps: list[StepRecord]) -> Iterator[list[Styled]]:
+def _step_lines(details: Details, now_us: int) -> Iterator[list[Styled]]:
+    steps = [(step, step_status_of(step, details, now_us)) for step in details.steps]
     yield [("", "")]
     yield [("steps", "bold")]
     if not steps:
         yield [("  none yet", "dim")]
-    longest = min(max((len(printable(step.key)) for step in steps), default=0), 40)
-    for step in steps:
-        yield _step_line(step, longest)
+    longest = min(max((len(printable(step.key)) for step, _ in steps), default=0), 40)
+    widest = max((len(status) for _, status in steps), default=0)
+    for step, status in steps:
+        yield _step_line(step, f"{status:<{widest}}", longest)
 
 
-def _step_line(step: StepRecord, longest: int) -> list[Styled]:
+def _step_line(step: StepRecord, status: str, longest: int) -> list[Styled]:
     attempts = "" if step.attempts in (None, 1) else f"{step.attempts} attempts  "
     told = printable(step.error) if step.error else shorten(step.result, max(width() - longest - 30, 20))
     if step.status != "completed":
         told = printable(step.error)[: max(width() - longest - 30, 20)]
     return [
         (f"  {printable(step.key):<{longest}}  ", ""),
-        (f"{step.status:<9}  ", STATUS_STYLES.get(step.status, "")),
+        (f"{status}  ", STATUS_STYLES.get(status.rstrip(), "")),
         (attempts + told, ""),
     ]
 

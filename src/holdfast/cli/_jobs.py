@@ -23,6 +23,7 @@ from holdfast.cli._project import Project, in_project
 from holdfast.cli._terminal import console, iso_time, on_terminal, parse_labels, printable
 from holdfast.cli._watch import echo_log
 from holdfast.cli._watch import follow as follow_job
+from holdfast.clock import check_seconds
 from holdfast.errors import ConfigurationError, UsageError
 from holdfast.ports import JobQuery, JobStatus
 from holdfast.service import is_settled
@@ -212,6 +213,7 @@ def wait(
     """
     if any_of_them and all_of_them:
         raise UsageError("--any and --all exclude one another; choose one")
+    check_seconds(timeout=timeout)
 
     async def work(project: Project) -> list[Job]:
         meant = [await project.find(job) for job in jobs]

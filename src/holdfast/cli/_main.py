@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -30,7 +31,7 @@ from holdfast.cli import (
     _token,
     _worker,
 )
-from holdfast.cli._terminal import printable
+from holdfast.cli._terminal import Unwritten, printable, tell
 from holdfast.errors import ConfigurationError, FlowFileError, HoldfastError, RunCancelledError, UsageError
 
 app = typer.Typer(
@@ -109,7 +110,8 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except USAGE_ERROR as error:
-        error.show()
+        with suppress(OSError):  # nobody is left to be told
+            error.show()
         code = error.exit_code
     except HoldfastError as error:
         if os.environ.get("HOLDFAST_DEBUG"):
@@ -117,11 +119,10 @@ def main() -> None:
         code = _complain(error)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
-    except OSError as error:  # a full disk, a folder without permissions
+    except OSError as error:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
-        where = f"{error.filename}: " if error.filename else ""
-        code = _complain(HoldfastError(f"{where}{error.strerror or error}; see to it, or find out more with --debug"))
+        code = _complain(_refused(error))
     except Exception as error:  # a mistake of ours: say so in a line, and where to see more
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
@@ -130,7 +131,7 @@ def main() -> None:
         )
     except SystemExit as leaving:
         code = leaving.code
-    sys.exit(0 if _reader_left() else code)
+    sys.exit(_after_output(code))
 
 
 def _open_closed() -> None:
@@ -140,13 +141,28 @@ def _open_closed() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end
 
 
+def _after_output(code: Any) -> Any:
+    """The exit code in view of what became of the output: a failure to write it is one of the command."""
+    if isinstance(sys.stdout, Unwritten):
+        failed = _complain(_refused(sys.stdout.error))
+        return code or failed
+    return 0 if _reader_left() else code
+
+
 def _reader_left() -> bool:
     """Whether whoever read our output has left, as `head` does: typer then puts a muffler on it, and says 1."""
     return type(sys.stdout).__name__ == "PacifyFlushWrapper"
 
 
+def _refused(error: OSError) -> HoldfastError:
+    """What the system refused: a full disk, a folder without permissions."""
+    where = f"{error.filename}: " if error.filename else ""
+    return HoldfastError(f"{where}{error.strerror or error}; see to it, or find out more with --debug")
+
+
 def _complain(error: HoldfastError) -> int:
     lines = str(error).splitlines() if isinstance(error, FlowFileError) else [str(error)]
     message = "\n".join(map(printable, lines))
-    typer.secho(f"holdfast: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
+    told = f"holdfast: {message}"
+    tell(typer.style(told, fg=typer.colors.RED) if sys.stderr.isatty() else told)
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -83,8 +82,10 @@ def new(
     directory: Annotated[bool, typer.Option("--directory", help="A directory with FLOW.yaml and scripts.")] = False,
 ) -> None:
     """Make a flow to begin with, in the folder `flows` of the project."""
-    if not re.fullmatch(r"[A-Za-z0-9][\w-]*", name):
-        raise UsageError(f"{name!r} is no name for a flow; use letters, digits, - and _")
+    from holdfast.flowfiles._format import NAME
+
+    if expected := NAME.missed_by(name):
+        raise UsageError(f"{name!r} is no name for a flow; it must be {expected}")
     home = find_home()
     if home is None:
         raise ConfigurationError(f"there is no {FOLDER}/ here or in a folder above: `holdfast init`, or set {VARIABLE}")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from holdfast.cli._help import StoreOption, examples
 from holdfast.cli._job_views import exit_code, job_data, outcome_lines, print_json, short
 from holdfast.cli._project import Project, in_project
-from holdfast.cli._terminal import parse_labels, reader_may_leave
+from holdfast.cli._terminal import may_go_unseen, parse_labels, tell
 from holdfast.cli._watch import watch
 from holdfast.errors import UsageError
 from holdfast.home import find_home
@@ -162,7 +162,7 @@ async def _wait(project: Project, wanted: Wanted) -> int:
     options = project.settings()
     job = await wanted.submit(project)
     job, code = await attend(project, job, options, settled)
-    with reader_may_leave():  # the exit code says how it ended
+    with may_go_unseen():  # the exit code says how it ended
         print_json(job_data(job))
     return code
 
@@ -170,7 +170,7 @@ async def _wait(project: Project, wanted: Wanted) -> int:
 async def _watch(project: Project, wanted: Wanted) -> int:
     options = project.settings()
     job = await wanted.submit(project)
-    typer.echo(f"job {job.id}", err=True)
+    tell(f"job {job.id}")
     job, code = await attend(project, job, options, watch)
     show_outcome(job)
     return code
@@ -231,13 +231,13 @@ class Signals:
             self._leave(INTERRUPTED)
             return
         self.exit_code = INTERRUPTED
-        typer.echo(f"cancelling job {short(self._job.id)}; once more leaves it to a worker", err=True)
+        tell(f"cancelling job {short(self._job.id)}; once more leaves it to a worker")
         self._cancelling = asyncio.create_task(self._project.service.cancel(self._job.id, "interrupted"))
         self._cancelling.add_done_callback(self._complain)
 
     def _complain(self, cancelling: asyncio.Task[Job]) -> None:
         if not cancelling.cancelled() and (error := cancelling.exception()) is not None:
-            typer.echo(f"holdfast: {error}", err=True)
+            tell(f"holdfast: {error}")
 
     def _leave(self, code: int) -> None:
         self.exit_code = code
@@ -247,9 +247,9 @@ class Signals:
 def show_outcome(job: Job) -> None:
     """What became of a job for people; its outputs alone on stdout."""
     for line in outcome_lines(job):
-        typer.echo(line, err=True)
+        tell(line)
     if job.status is JobStatus.QUEUED:
-        typer.echo("  holdfast worker    goes on with it", err=True)
+        tell("  holdfast worker    goes on with it")
     if job.outputs is not None:
-        with reader_may_leave():
+        with may_go_unseen():
             print_json(job_data(job)["outputs"])

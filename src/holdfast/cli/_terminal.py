@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shutil
 import sys
 from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -186,15 +187,34 @@ def echo_json(value: object) -> None:
     typer.echo(json.dumps(json.loads(encode_plain(value)), indent=2))
 
 
+class Unwritten(io.TextIOWrapper):
+    """Takes the place of a stdout that cannot be written to: it writes nowhere, and knows what went wrong."""
+
+    def __init__(self, error: OSError) -> None:
+        self.error = error
+        super().__init__(open(os.devnull, "wb"), encoding="utf-8")  # noqa: SIM115 - open until the end
+
+
 @contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Show something that need not be seen: when whoever read it has left, as `head` does, it is shown to nobody from then on."""
+def may_go_unseen() -> Iterator[None]:
+    """Show something that must not end the command: what cannot be written is shown to nobody, nor is anything from then on.
+
+    That whoever read it has left, as `head` does, is fine. Anything else, a full disk say, is told when the command ends.
+    """
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, sys.stdout.fileno())  # what is buffered goes there too
         os.close(nowhere)
+        if not isinstance(error, BrokenPipeError):
+            sys.stdout = Unwritten(error)
+
+
+def tell(text: str) -> None:
+    """Say something on stderr, if that can be written to: nobody is left to be told that it cannot."""
+    with suppress(OSError):
+        typer.echo(text, err=True)
 
 
 def on_terminal() -> bool:

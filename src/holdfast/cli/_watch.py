@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from holdfast.cli._job_views import step_tree
-from holdfast.cli._terminal import console, on_terminal, printable, reader_may_leave, width
+from holdfast.cli._terminal import console, may_go_unseen, on_terminal, printable, width
 from holdfast.service import Noticing, is_settled
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ async def watch(project: Project, job: Job) -> Job:
 
 
 def _echo(job: Job, steps: Sequence[StepInfo], lines: Sequence[LogLine]) -> None:
-    with reader_may_leave():  # the job does not end with it
+    with may_go_unseen():  # the job does not end with it
         echo_log(lines)
 
 

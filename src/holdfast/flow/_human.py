@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -65,6 +66,10 @@ def human_feedback(
         raise FlowDefinitionError(f"emit takes several routes: emit=[{emit!r}, …]")
     if default_outcome is not None and default_outcome not in emit:
         raise FlowDefinitionError(f"default_outcome={default_outcome!r} must be one of emit={list(emit)}")
+    if timeout is not None and not 0 <= timeout < math.inf:
+        raise FlowDefinitionError(
+            f"timeout={timeout!r} is no time to wait; give a number of seconds, or none to wait for ever"
+        )
     gate = Gate(message, tuple(emit), default_outcome, provider, timeout, dict(metadata or {}), collapse)
 
     def decorate(method: M) -> M:

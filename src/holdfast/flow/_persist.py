@@ -13,7 +13,7 @@ from msgspec import Struct
 from holdfast import stores
 from holdfast.context import position
 from holdfast.deltas import plain
-from holdfast.errors import FlowDefinitionError, StorageError
+from holdfast.errors import FlowDefinitionError, NotStorableError, StorageError
 from holdfast.graph._cell import SharedState
 from holdfast.home import find_home, make_home
 from holdfast.kickoff._secrets import restore_saved
@@ -130,7 +130,12 @@ class Saving:
         """The step that this code stands in has completed: save what is committed, if its method says so."""
         method = (position.get().step_id or "").rpartition("#")[0]
         if method in self._methods:
-            self._save(method, plain(cell.committed()))
+            try:
+                committed = plain(cell.committed())
+            except NotStorableError as error:
+                error.trace_to(method, "left in the state")
+                raise
+            self._save(method, committed)
 
     def _save(self, method: str, state: dict[str, Any]) -> None:
         if not (state_id := str(state.get("id") or "")):

@@ -16,6 +16,7 @@ from holdfast.flowfiles._shapes import (
     Formula,
     Key,
     Many,
+    Name,
     Number,
     OneOf,
     Prompt,
@@ -26,8 +27,8 @@ from holdfast.flowfiles._shapes import (
     Whole,
 )
 
-NAME = Text("a name of letters, digits, - and _", r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
-IDENTIFIER = Text("a name of letters, digits and _", r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+NAME = Name("-")
+IDENTIFIER = Name()
 SOURCE = Text("step.field, or $job.name")
 NOT_USED = "is accepted and has no effect here"
 

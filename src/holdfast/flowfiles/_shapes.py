@@ -72,6 +72,33 @@ class Text:
         return {"type": ["string", "number", "boolean"]}
 
 
+class Name(Text):
+    """A name: letters, digits, _ and what else it may have; a letter or _ comes first."""
+
+    MOST = 100
+
+    def __init__(self, marks: str = "") -> None:
+        super().__init__(
+            f"a name of letters, digits{''.join(f', {mark}' for mark in marks)} and _",
+            rf"[A-Za-z_][A-Za-z0-9_{marks}]{{0,{self.MOST - 1}}}",
+        )
+        self._letters = re.compile(rf"[A-Za-z0-9_{marks}]+")
+
+    def read(self, node: Node, report: Report) -> Any:
+        if not isinstance(node, Scalar) or is_null(node):
+            return wrong(node, self.label, report)
+        expected = self.missed_by(node.text)
+        return wrong(node, expected, report) if expected else node.text
+
+    def missed_by(self, text: str) -> str:
+        """What a text would have to be that is no such name; empty for one that is."""
+        if not self._letters.fullmatch(text):
+            return self.label
+        if not re.match(r"[A-Za-z_]", text):
+            return "a name that begins with a letter or _"
+        return f"a name of at most {self.MOST} characters" if len(text) > self.MOST else ""
+
+
 class Number:
     """A number within bounds."""
 

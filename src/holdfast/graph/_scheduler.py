@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.context import Position, position
-from holdfast.errors import AnswerPendingError, StateConflictError, StepFailedError
+from holdfast.errors import AnswerPendingError, NotStorableError, StateConflictError, StepFailedError
 from holdfast.events.families.state import StateConflictEvent
 from holdfast.graph._core import (
     Cancel,
@@ -342,6 +342,9 @@ class Scheduler:
             except StateConflictError as error:
                 self._tell_conflict(key, outcome.result, error)
                 outcome = Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+            except NotStorableError as error:
+                error.trace_to(execution.step, "left in the state")
+                raise
             else:
                 self.results[key] = outcome.result
                 self._notify(outcome.result)
@@ -352,7 +355,12 @@ class Scheduler:
         event_type, payload = self.program.event(outcome.fact, outcome.result, outcome.error)
         if delta is not None and self._log is not None:
             self._log.carry(delta)
-        if (event_id := self._note(self.run.speaker, event_type, payload)) is not None:
+        try:
+            event_id = self._note(self.run.speaker, event_type, payload)
+        except NotStorableError as error:
+            error.trace_to(execution.step, "returned")
+            raise
+        if event_id is not None:
             self.event_ids[key] = event_id
         self.state = evolve(self.graph, self.state, outcome.fact)
         if len(self.results) >= FORGET_AT:

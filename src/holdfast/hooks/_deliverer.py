@@ -10,7 +10,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from holdfast.clock import Clock, SystemClock
+from holdfast.clock import Clock, SystemClock, check_seconds
 from holdfast.errors import DeliveryError, DeliveryRefusedError, StorageError
 from holdfast.hooks._addresses import show_target
 from holdfast.hooks._sending import Sender
@@ -42,6 +42,11 @@ class Rhythm(Struct, frozen=True):
     kept_days: int = 3
     """of what arrived"""
     dead_days: int = 30
+
+    def __post_init__(self) -> None:
+        check_seconds(
+            hold_seconds=self.hold_seconds, first_seconds=self.first_seconds, longest_seconds=self.longest_seconds
+        )
 
     def wait(self, attempts: int, chance: float) -> float:
         """Seconds until the next try, up to a quarter longer by chance: those that failed together do not come back together."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 import holdfast.acp
 import holdfast.models
 from holdfast.checkpoints import CheckpointConfig, Journalling, Restored, RunLog, Source, restore
+from holdfast.clock import check_seconds
 from holdfast.errors import JobFailedError, RunUnrecordedError
 from holdfast.events.families.job import JobFailedEvent
 from holdfast.home import find_home, make_home, store_path
@@ -84,6 +85,7 @@ class JobEngine:
         output_cap: int = OUTPUT_CAP,
         pause_grace: float = GRACE_SECONDS,
     ) -> None:
+        check_seconds(pause_grace=pause_grace)
         self.runtime = runtime
         self.registry = Registry({**EXECUTORS, **(executors or {})})
         self.models: Callable[[str], Model] = models or _model_named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from contextvars import copy_context
 from typing import Any
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.checkpoints import Progress, RunLog
 from holdfast.context import Scope, at, is_async_callable, position
-from holdfast.errors import AnswerPendingError
+from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.flow import FlowInputReceivedEvent, FlowInputRequestedEvent
 from holdfast.events.families.human import (
@@ -43,6 +44,10 @@ class Asking:
         """A question of the step that asks."""
         step = position.get().step_id or ""
         self._ordinals[step] = self._ordinals.get(step, 0) + 1
+        if timeout is not None and not math.isfinite(timeout):
+            raise UsageError(
+                f"timeout={timeout!r} is no time to wait; give a number of seconds, or none to wait for ever"
+            )
         expires = self.now_us() + round(timeout * 1_000_000) if timeout is not None else None
         return HumanRequest(
             f"{self._run.id} {step}/{self._ordinals[step]}",

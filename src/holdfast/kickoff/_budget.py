@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import Future
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from holdfast.checkpoints import Progress
 from holdfast.errors import BudgetExceededError, UsageError
@@ -26,6 +26,11 @@ class Budget(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     max_requests: int | None = None
     max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, most in structs.asdict(self).items():
+            if most is not None and not most >= 0:  # NaN: nothing would ever reach it
+                raise UsageError(f"Budget({name}={most!r}) limits nothing; give a number, 0 or more, or leave it out")
 
     def exceeded_by(self, used: Usage) -> str:
         """Which limit is reached, in words; empty if none is."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.clock import Clock
+from holdfast.clock import Clock, check_seconds
 from holdfast.mcp._connection import Connection
 from holdfast.mcp._peer import McpPeer
 from holdfast.mcp._stdio import ProcessPlace
@@ -43,6 +43,9 @@ class McpSpec(Struct, frozen=True):
     handshake_timeout: float = 30.0
     shaped_by: tuple[Hashable, ...] = ()
     """what else makes it what it is"""
+
+    def __post_init__(self) -> None:
+        check_seconds(timeout=self.timeout, handshake_timeout=self.handshake_timeout)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from holdfast.clock import check_seconds
 from holdfast.errors import McpConnectionError, SecretMissingError, UsageError, WrongLoopError
 from holdfast.mcp._connection import Connection
 from holdfast.mcp._peer import McpPeer
@@ -38,6 +39,7 @@ class McpServer(McpPeer):
         timeout: float = 60.0,
         connect_timeout: float = 30.0,
     ) -> None:
+        check_seconds(timeout=timeout, connect_timeout=connect_timeout)
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise UsageError(f"an MCP server's address begins with http:// or https:// and names a host, not {url!r}")

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from holdfast.clock import check_seconds
 from holdfast.context import Forks
 from holdfast.ports import LedgerRow, Spec
 
@@ -27,6 +28,9 @@ class Limits(Struct, frozen=True):
     """how many seconds a resource that nobody holds is kept warm; 0 ends it with its last lease"""
     max_idle: int = 4
     """resources kept warm at once"""
+
+    def __post_init__(self) -> None:
+        check_seconds(idle_timeout=self.idle_timeout)
 
 
 class PooledLease(Generic[R]):

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 
 from msgspec import Struct
 
+from holdfast.clock import check_seconds
 from holdfast.context import Forks
 from holdfast.errors import PlatformError, SpawnError, StuckError, UsageError
 from holdfast.logs import get_logger
@@ -59,6 +60,9 @@ class Command(Struct, frozen=True):
     """what to confine it to; where that cannot be done it is not run"""
     stdin: Literal["pipe", "nothing"] = "pipe"
     """to be written by the caller, or at its end from the start"""
+
+    def __post_init__(self) -> None:
+        check_seconds(grace=self.grace)
 
     def key(self) -> Hashable:
         """Equal for commands that are the same in every respect."""
@@ -230,6 +234,7 @@ class KeptProcess:
         The goodbye gets no longer than the grace. Raises StuckError if something cannot be killed. Twice is fine; the
         shorter grace counts. In a forked child it does nothing: the tree is the parent's.
         """
+        check_seconds(grace=grace)
         if self._generation == Forks.generation:
             await on_loop(self._loop, self._end(self.command.grace if grace is None else grace))
 

@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.clock import Clock
+from holdfast.clock import Clock, check_seconds
 from holdfast.errors import HandshakeError
 from holdfast.ports import Ledger, LedgerRow, ProcessTable, ProcessUse
 from holdfast.resources._entries import Limits
@@ -34,6 +34,9 @@ class ProcessSpec(Struct, frozen=True):
     handshake_timeout: float = 30.0
     goodbye: Talk | None = None
     """how to take leave of it before its input ends"""
+
+    def __post_init__(self) -> None:
+        check_seconds(handshake_timeout=self.handshake_timeout)
 
     @property
     def name(self) -> str:

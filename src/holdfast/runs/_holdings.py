@@ -91,6 +91,11 @@ class Holdings:
         """Whether a step or a child run is in flight."""
         return bool(self._steps or self._children)
 
+    @property
+    def takes_no_work(self) -> bool:
+        """Whether the run is to end: no step and no child run can begin any more."""
+        return "work" in self._closed_to
+
     def add_step(self, step: Step) -> None:
         with self._lock:
             self._refuse("start a step of", "work")

@@ -374,7 +374,9 @@ class Run:
         if step is self.body:  # before it is removed: a child that ends just now must see one or the other
             self._body_result, self._body_over = result, True
         self.holdings.remove_step(step)
-        if error is None or not step.fails_run or isinstance(error, RunEndedError):
+        if isinstance(error, RunEndedError) and self.holdings.takes_no_work:
+            return  # its own end, which somebody asks for, though perhaps only in a moment
+        if error is None or not step.fails_run:
             self._note_waiting(0)
         elif isinstance(error, Exception):
             self.request_end(End(RunStatus.FAILED, f"{type(error).__name__}: {error}", error=error))

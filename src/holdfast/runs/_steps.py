@@ -97,7 +97,11 @@ class Step:
     def _submit(self, context: Context, inside: Context, call: Callable[..., Any], *args: Any) -> None:
         """Make a call in a thread, inside one context; how it ended is told inside the other."""
         self._context = context
-        self._thread = self.run.host.threads.submit(inside, call, *args)
+        try:
+            self._thread = self.run.host.threads.submit(inside, call, *args)
+        except RuntimeError as error:  # there is no thread for it
+            context.run(self._end_with, error)
+            return
         self._thread.add_done_callback(self._notice)
 
     def _notice(self, thread: Future[Any]) -> None:

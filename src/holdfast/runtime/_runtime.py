@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import concurrent.futures
 import importlib
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from holdfast import stores
-from holdfast.clock import Clock, SystemClock
+from holdfast.clock import Clock, SystemClock, check_seconds
 from holdfast.context import Forks, current_run_id, is_async_callable
 from holdfast.errors import AlreadyFinishedError, RuntimeClosedError, SyncInAsyncError, UsageError
 from holdfast.events._bus import EventBus
@@ -40,7 +41,7 @@ class Runtime:
     """Holds runs. `default_runtime()` is the one of this process; or make one and close it: `with Runtime() as runtime:`.
 
     `grace` bounds each part of a run's end, in seconds: how long steps get to stop, leases to be released, handlers to
-    catch up.
+    catch up. Raises UsageError if it is no such bound.
     """
 
     def __init__(
@@ -51,6 +52,9 @@ class Runtime:
         grace: float = 10.0,
         store: JournalStore | None = None,
     ) -> None:
+        check_seconds(grace=grace)
+        if grace == math.inf:
+            raise UsageError("grace=inf bounds nothing; give a number of seconds")
         self.clock: Clock = clock or SystemClock()
         self.new_id: IdFactory = ids
         self.grace = grace
@@ -185,6 +189,9 @@ class Runtime:
 
     def register(self, manager: ResourceManager, *, sweep_seconds: float = SWEEP_SECONDS) -> None:
         """Take in a manager of resources: what dead owners left is swept now and every so often, and `close()` releases all."""
+        check_seconds(sweep_seconds=sweep_seconds)
+        if not sweep_seconds:
+            raise UsageError("sweep_seconds=0 would sweep all the time; give a number of seconds")
         self._check_process()
         with self._lock:
             if self._closed:

@@ -16,7 +16,7 @@ from holdfast.ports import JobRunner, JobStore, JournalStore, Ledger, Outbox, Sc
 from holdfast.runtime import Runtime
 from holdfast.schedules import ScheduleService
 from holdfast.server._feeds import Feeds
-from holdfast.server._metrics import Metrics
+from holdfast.server._metrics import Endings, Metrics
 from holdfast.server._problems import Refused
 from holdfast.server._rates import Rates
 from holdfast.server._settings import Settings
@@ -63,6 +63,8 @@ class Backend:
         self.metrics = Metrics()
         self.feeds = Feeds(settings, runtime.clock, self.metrics)
         self._queue = queue
+        self.endings = Endings(queue.jobs) if queue is not None else None
+        """how jobs end, if there are any"""
         self._failures = Rates(runtime.clock, settings.failures_per_minute / 60, settings.failures_per_minute)
 
     @property

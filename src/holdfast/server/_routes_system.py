@@ -154,11 +154,13 @@ async def metrics(backend: Backend, call: Call[Nothing, None]) -> Response:
         family("holdfast_held", "gauge", "What runs of this process hold.",
                by_label("kind", Counter(held.kind for held in backend.runtime.inventory()))),
     ]  # fmt: skip
-    if backend.has_queue:
+    if backend.endings is not None:
         jobs = backend.queue.jobs
         counts = {str(status): float(count) for status, count in (await jobs.count()).items()}
         parts += [
             family("holdfast_jobs", "gauge", "Jobs that have not ended.", by_label("status", counts)),
+            family("holdfast_jobs_ended_total", "counter", "Jobs that ended, whichever process ran them.",
+                   by_label("status", await backend.endings.read())),
             family("holdfast_workers", "gauge", "Workers that serve the queue.",
                    [((), sum(worker.serving for worker in await jobs.workers()))]),
         ]  # fmt: skip

@@ -114,6 +114,8 @@ class Serving:
 
     async def serve(self, listening: socket.socket, *, started: Callable[[], None] = lambda: None) -> None:
         """Serve until stopped. Raises what broke the worker."""
+        if (endings := self._app.backend.endings) is not None:
+            await endings.begin()
         working = asyncio.ensure_future(self._work())
         answering = asyncio.ensure_future(self._server._serve([listening]))  # its `serve` takes the signals
         started()

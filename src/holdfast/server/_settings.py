@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from holdfast.clock import check_seconds
+
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -34,3 +36,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     """frames of one stream that are kept in memory: how far a client may be behind"""
     poll_seconds: float = 0.05
     """how often what other processes stored is looked for"""
+
+    def __post_init__(self) -> None:
+        check_seconds(
+            body_seconds=self.body_seconds, call_seconds=self.call_seconds, heartbeat_seconds=self.heartbeat_seconds,
+            stuck_seconds=self.stuck_seconds, poll_seconds=self.poll_seconds,
+        )  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 from msgspec import Struct
 
-from holdfast.clock import Clock, SystemClock
+from holdfast.clock import Clock, SystemClock, check_seconds
 from holdfast.errors import RunBusyError, StorageError, UsageError
 from holdfast.ids import IdFactory, new_id
 from holdfast.ports import (
@@ -51,6 +51,9 @@ class WorkerOptions(Struct, frozen=True):
     """how long it stays when there is nothing to do; None for ever"""
     alone: bool = False
     """leave at once if another serves the queue already"""
+
+    def __post_init__(self) -> None:
+        check_seconds(idle_seconds=self.idle_seconds)
 
 
 class Worker:
