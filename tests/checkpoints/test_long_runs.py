@@ -12,8 +12,10 @@ import pytest
 from holdfast import CheckpointConfig, Flow, FlowState, Runtime, append_only, listen, or_, router, start
 from holdfast.checkpoints import Fold, definition_of, restore
 from holdfast.checkpoints import _snapshots as snapshots
-from holdfast.ports import Snapshot
-from holdfast.stores import SqliteStore
+from holdfast.ids import new_id
+from holdfast.ports import Batch, Row, RunInfo, Snapshot
+from holdfast.stores import MemoryStore, SqliteStore
+from holdfast.threads import LoopThread
 
 
 class Grown(FlowState):
@@ -109,6 +111,38 @@ def test_snapshots_are_rarer_than_rows_and_small_runs_have_none(
     rows = asyncio.run(store.size(run.root_run_id))
     assert written
     assert sum(written) <= 2 * rows  # each is no larger than the journal since the one before
+
+
+class Noting(MemoryStore):
+    """Keeps the positions of the snapshots that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[int] = []
+
+    async def append(self, batch: Batch) -> None:
+        await super().append(batch)
+        if batch.snapshot is not None:
+            self.taken.append(batch.snapshot.seq)
+
+
+def test_the_next_snapshot_waits_for_as_many_bytes_again(request: pytest.FixtureRequest) -> None:
+    """All bytes since the beginning were counted once, so that each batch after the first snapshot made another."""
+    store, thread = Noting(), LoopThread("snapshots")
+    request.addfinalizer(thread.stop)
+    info = RunInfo(new_id(), "flow", "Long", "running", 0, "f", 0, 0)
+    session = store.open_now(info, owner="test", now_us=0, hold_until_us=2**40)
+
+    async def fold_upto(seq: int) -> Fold:
+        return Fold(info.root_run_id, Grows().compiled().graph)
+
+    written = snapshots.Snapshots(store, session, thread, fold_upto, least=2_000)
+    for seq in range(1, 61):  # 6,000 bytes, a hundred at a time
+        row = Row(seq, "told", new_id(), seq, info.root_run_id, b"{}")
+        store.append_now(Batch(session, (row,)))
+        written.note(Batch(session, (row,)), 100 * seq)
+        thread.submit(asyncio.sleep(0)).result()  # a snapshot that is due is written first
+    assert store.taken == [20, 40, 60]
 
 
 def test_a_large_value_is_stored_once(tmp_path: Path, runtime: Runtime) -> None:

@@ -35,6 +35,7 @@ class Snapshots:
         self._least = LEAST if least is None else least
         self._due = self._least
         self._last = 0
+        """How many bytes there were at the last snapshot."""
         self._writing: Future[None] | None = None
 
     def note(self, batch: Batch, taken: int) -> None:
@@ -42,7 +43,7 @@ class Snapshots:
         holds a step up."""
         if taken - self._last < self._due or batch.status is not None or (self._writing and not self._writing.done()):
             return
-        self._last = 0
+        self._last = taken
         self._writing = self._loop_thread.submit(self._write(batch.rows[-1].seq))
 
     async def _write(self, seq: int) -> None:
