@@ -111,13 +111,13 @@ class Visit:
         for scheme in ("dark", "light"):
             await self._paint(scheme)
             await self._keep(f"{name}-{scheme}")
-        assert await self.torn() == [], "words torn apart"
+        assert (torn := await self.torn()) == [], f"words torn apart: {torn}"
         await self.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
         await self._keep(f"{name}-phone")
-        assert await self.sticks_out() == [], "sticks out on a phone"
-        assert await self.torn() == [], "words torn apart on a phone"
+        assert (out := await self.sticks_out()) == [], f"sticks out on a phone: {out}"
+        assert (torn := await self.torn()) == [], f"words torn apart on a phone: {torn}"
         await self.page.set_viewport_size(DESK)  # type: ignore[arg-type]
-        assert await self.unnamed() == [], "controls without a name"
+        assert (unnamed := await self.unnamed()) == [], f"controls without a name: {unnamed}"
 
     async def _paint(self, scheme: Literal["light", "dark"]) -> None:
         await self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")

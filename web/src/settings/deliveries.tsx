@@ -33,9 +33,9 @@ export function DeliveriesPart(props: { status: string; job: string }) {
       head: "To",
       class: "roomy",
       cell: (one) => (
-        <>
+        <div>
           {one.target} <span class="quiet">{one.event.replaceAll("_", " ")}</span>
-        </>
+        </div>
       ),
     },
     { head: "Job", class: "fit", cell: (one) => <a class="mono" href={link("jobs", one.job_id)}>…{one.job_id.slice(-8)}</a> },
