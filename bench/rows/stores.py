@@ -21,7 +21,7 @@ from holdfast.ids import new_id
 from holdfast.ports import Batch, RunInfo, Session
 from holdfast.ports import Row as JournalRow
 from holdfast.stores import PostgresStore, SqliteStore
-from holdfast.stores._sqlite_rows import ENTRY, NULL, entry_values
+from holdfast.stores._sqlite_rows import ENTRY, NULL, Bound, entry_values
 
 PAIRS = 25
 BLOCK = 60
@@ -73,7 +73,9 @@ Commit = list[tuple[Any, ...]]
 
 def commit_of(batch: Batch) -> Commit:
     """A batch as the store would write it to its first branch, bound as anybody would: bytes as bytes, NULL as None."""
-    values, others = entry_values(1, batch)
+    entry = entry_values(1, batch, batch.rows[0].seq - 1, Bound())
+    assert entry is not None
+    values, others = entry
     assert not others  # the marks of a step are in its rows
     return [_natural(values[n : n + ENTRY]) for n in range(0, len(values), ENTRY)]
 

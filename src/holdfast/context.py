@@ -62,6 +62,7 @@ position: ContextVar[Position] = ContextVar("holdfast_position", default=OUTSIDE
 standing = position.get
 """Where this code stands. Bound once: a call through a name that was imported is slow, and this is asked several times a step."""
 stand_at = position.set
+leave = position.reset
 
 
 def current_run_id() -> str | None:

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from holdfast.checkpoints._document import Document, decode_document, encode_document
 from holdfast.checkpoints._export import export_checkpoint
 from holdfast.checkpoints._provider_json import JsonProvider
-from holdfast.events._base import BaseEvent, Columns, Envelope, stamp
-from holdfast.events._delivery import Unheard
+from holdfast.checkpoints._rows import envelope_of
+from holdfast.events._base import BaseEvent, stamp
 from holdfast.events._record import EventRecord
 from holdfast.events._state import RuntimeState
 from holdfast.ports import JournalStore, Mark, Row
@@ -44,6 +44,8 @@ async def live_document(store: JournalStore, unstored: Unstored) -> Document:
 class RecordedTree:
     """What `RuntimeState` writes into files: a run tree as a document."""
 
+    __slots__ = ()
+
     async def document(self) -> Document:
         """The tree as it is now. Raises StorageError if something in it cannot be stored."""
         raise NotImplementedError
@@ -61,8 +63,8 @@ class RecordedTree:
             return thread.submit(asyncio.run, self.acheckpoint(directory, branch)).result()
 
 
-Unbuilt: TypeAlias = tuple[Unheard, dict[str, Any], str, int, int, str | None, str | None, Columns]
-"""An event that nobody heard: its class, all of its fields, its id, its time, its number, its run, what came before it."""
+Unbuilt: TypeAlias = tuple[type[BaseEvent], dict[str, Any], int, str | None, Row]
+"""An event that nobody heard: its class, all of its fields, its number, the event before it, and its row."""
 
 
 class JournalledState(RuntimeState):
@@ -87,19 +89,10 @@ class JournalledState(RuntimeState):
         return record
 
     def _built(
-        self,
-        kind: Unheard,
-        payload: dict[str, Any],
-        event_id: str,
-        at_us: int,
-        sequence: int,
-        run_id: str | None,
-        before: str | None,
-        columns: Columns,
+        self, event_type: type[BaseEvent], payload: dict[str, Any], number: int, before: str | None, row: Row
     ) -> BaseEvent:
-        parent, *others = columns
-        event = kind.event_type(**payload)
-        stamp(event, Envelope(event_id, at_us, sequence, run_id, self._root_run_id, parent, before, *others))
+        event = event_type(**payload)
+        stamp(event, envelope_of(row, self._root_run_id, before, number))
         return event
 
     def finish_tree(self, root_run_id: str) -> None:

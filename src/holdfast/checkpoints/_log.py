@@ -18,13 +18,13 @@ from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._fold import Fold, Progress
 from holdfast.checkpoints._live import JournalledState, RecordedTree, Unstored, live_document
 from holdfast.checkpoints._marks import Marking
-from holdfast.checkpoints._rows import columns_of, encode_fields, stored_fields
+from holdfast.checkpoints._rows import columns_of, encode_fields, encoder_of, stored_fields
 from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
 from holdfast.context import Position
-from holdfast.deltas import Delta
 from holdfast.errors import FencedError, StorageError
 from holdfast.events._base import BaseEvent, Columns
+from holdfast.events._delivery import Encoder
 from holdfast.events.families.checkpoint import CheckpointCompletedEvent
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
@@ -47,6 +47,13 @@ class RunLog(RecordedTree):
     beside the run, in order, and a failure to write fails the run at its next step or its end; with `"exit"` all is written at
     the end.
     """
+
+    __slots__ = (  # with more than thirty attributes Python keeps them in a dict, and finds each more slowly
+        "_behind", "_blobs", "_breathed", "_calls", "_carried", "_clock", "_durability", "_failure", "_heartbeat",
+        "_held_until", "_in_flight", "_last_mark", "_lock", "_marked_at", "_marking", "_marks", "_marks_all", "_new_id",
+        "_order", "_rows", "_seq", "_snapshots", "_taken", "_triggers", "answers", "is_closed", "recorded", "secrets",
+        "session", "show", "state", "store",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -100,33 +107,49 @@ class RunLog(RecordedTree):
         self._breathed = 0.0
         self.state = JournalledState(SHOWN, session.root_run_id, session.branch, last_mark)
         """What handlers are shown of the tree: its newest events. The others are in the journal."""
+        self.show = self.state.show
         self.state.keep_tree(session.root_run_id, self)
 
     # -- taking down -----------------------------------------------------------------------------------------------
 
     def record(self, event: BaseEvent) -> None:
-        """Take down an event. Under the bus's lock, so rows are in the order of the events."""
+        """Take down an event. Under the bus's lock, so rows are in the order of the events.
+
+        Raises NotStorableError, naming the path, for what has no stored form.
+        """
         env = event.env
         assert env is not None
-        self.write(event.type, stored_fields(event), env.event_id, env.at_us, env.run_id, columns_of(env))
+        payload, changed = encode_fields(stored_fields(event)), self._carried.pop(get_ident(), None)
+        self.write(event.type, payload, changed, env.event_id, env.at_us, env.run_id, columns_of(env))
+
+    def encoder(self, event_type: type[BaseEvent]) -> Encoder:
+        """What makes the stored form of a payload; it raises NotStorableError, naming the path, for what has none."""
+        return encoder_of(event_type)
 
     def write(
-        self, tag: str, fields: dict[str, Any], event_id: str, at_us: int, run_id: str | None, columns: Columns
-    ) -> None:
-        """Make a row of an event. Raises NotStorableError, naming the path, for what has no stored form."""
+        self,
+        tag: str,
+        payload: bytes,
+        changed: bytes | None,
+        event_id: str,
+        at_us: int,
+        run_id: str | None,
+        columns: Columns,
+    ) -> Row:
+        """Make a row of an event whose payload is in its stored form, with what it changed in the state."""
         with self._lock:
-            delta = self._carried.pop(get_ident(), None) if self._carried else None
-            payload = encode_fields(fields)
             if self.secrets:
                 payload = self._concealed(payload)
-            size = len(payload) if delta is None else len(payload) + len(delta)
+            size = len(payload) if changed is None else len(payload) + len(changed)
             if size > 4096:
-                payload, delta = self._blobs.extract(payload), self._small(delta)
+                payload, changed = self._blobs.extract(payload), self._small(changed)
             self._seq = seq = self._seq + 1
             self._taken += size
-            self._rows.append(Row(seq, tag, event_id, at_us, run_id or "", payload, delta, *columns))
+            row = Row(seq, tag, event_id, at_us, run_id or "", payload, changed, *columns)
+            self._rows.append(row)
             if self._marks_all or tag in self._triggers:
                 self._mark(event_id, seq, at_us, tag)
+            return row
 
     def _concealed(self, payload: bytes) -> bytes:
         for secret in self.secrets:
@@ -149,10 +172,9 @@ class RunLog(RecordedTree):
                 last = self._rows[-1]
                 self._mark(last.event_id, last.seq, last.at_us, trigger)
 
-    def carry(self, delta: Delta | None) -> None:
+    def carry(self, changed: bytes) -> None:
         """What a step changed in the state: it is stored with the next event that this thread emits."""
-        if delta is not None and delta.operations:
-            self._carried[get_ident()] = delta.encode()
+        self._carried[get_ident()] = changed
 
     # -- runs inside the tree --------------------------------------------------------------------------------------
 
@@ -275,14 +297,15 @@ class RunLog(RecordedTree):
                 hold = self._hold_until()  # not with every row: writing that costs a page each
             marks, self._marks = self._marks, []
             blobs = self._blobs.take_all() if self._blobs.taken else ()
-        batch = Batch(self.session, tuple(rows), blobs, marks=tuple(marks), status=status, hold_until_us=hold)
-        self._in_flight = batch
+        self._in_flight = batch = Batch(self.session, tuple(rows), blobs, None, tuple(marks), status, hold)
         return batch
 
     def _begin_marks(self, batch: Batch) -> Marking | None:
         """Who is to be told of the marks of a batch, once that they are about to be written."""
-        marking = self._marking
-        if marking is None or not (marking.exporter is not None or marking.wants(CheckpointCompletedEvent)):
+        if (marking := self._marking) is None:
+            return None
+        wants = marking.wants
+        if marking.exporter is None and not wants(CheckpointCompletedEvent):
             return None  # most have nobody who listens, and no document to write
         marking.begin(batch.marks)
         return marking

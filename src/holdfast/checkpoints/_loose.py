@@ -7,9 +7,10 @@ from typing import Any
 from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._log import RunLog
 from holdfast.context import position
-from holdfast.deltas import Delta
 from holdfast.errors import NotStorableError, StorageError
-from holdfast.events._base import Columns
+from holdfast.events._base import BaseEvent, Columns
+from holdfast.events._delivery import Encoder
+from holdfast.ports import Row
 
 MOST = 20_000
 
@@ -20,25 +21,46 @@ class LooseLog(RunLog):
     problem: StorageError | None = None
     """Why there can be no checkpoint of this run."""
 
+    def record(self, event: BaseEvent) -> None:
+        try:
+            super().record(event)
+        except NotStorableError as error:
+            self._give_up_telling(error)
+
+    def encoder(self, event_type: type[BaseEvent]) -> Encoder:
+        encode = super().encoder(event_type)
+
+        def encode_or_give_up(payload: dict[str, Any]) -> bytes:
+            try:
+                return encode(payload)
+            except NotStorableError as error:
+                self._give_up_telling(error)
+                return b""  # nothing is written any more
+
+        return encode_or_give_up
+
     def write(
-        self, tag: str, fields: dict[str, Any], event_id: str, at_us: int, run_id: str | None, columns: Columns
-    ) -> None:
-        if self.problem is not None:
-            return
-        if self._seq >= MOST:
+        self,
+        tag: str,
+        payload: bytes,
+        changed: bytes | None,
+        event_id: str,
+        at_us: int,
+        run_id: str | None,
+        columns: Columns,
+    ) -> Row:
+        if self.problem is None and self._seq >= MOST:
             self.give_up(
                 StorageError(f"the run has more than {MOST} events, too many to keep: give it a CheckpointConfig")
             )
-            return
-        try:
-            super().write(tag, fields, event_id, at_us, run_id, columns)
-        except NotStorableError as error:
+        if self.problem is not None:
+            return Row(self._seq, tag, event_id, at_us, run_id or "", payload, changed, *columns)
+        return super().write(tag, payload, changed, event_id, at_us, run_id, columns)
+
+    def _give_up_telling(self, error: NotStorableError) -> None:
+        if self.problem is None:
             _trace(error, "told of")
             self.give_up(error)
-
-    def carry(self, delta: Delta | None) -> None:
-        if self.problem is None:
-            super().carry(delta)
 
     def give_up(self, error: StorageError) -> None:
         """Keep no more of this run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import asdict
@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from holdfast.deltas import decode_plain, encode_plain, plain
 from holdfast.events._base import BaseEvent, Columns, Envelope, UnknownEvent, stamp
 from holdfast.events._codec import registry
+from holdfast.events._delivery import Encoder
 from holdfast.ports import Row
 
 _COLUMNS = (
@@ -24,6 +25,7 @@ _encode = msgspec.json.Encoder().encode
 _PLAIN = frozenset({str, bool, type(None)})
 _EMPTY = frozenset({dict, list})
 _EXACT = 2**53  # integers that every reader of JSON takes for what they are
+_NAMES_AND_NUMBERS = frozenset({str, int, bool, type(None)})
 
 
 def stored_fields(event: BaseEvent) -> dict[str, Any]:
@@ -47,6 +49,36 @@ def encode_fields(fields: dict[str, Any]) -> bytes:
         return encode_plain(plain(fields))
 
 
+def encoder_of(event_type: type[BaseEvent]) -> Encoder:
+    """What makes the stored form of the payload of events that we tell of ourselves.
+
+    Of these only fields that hold anything need a second look: the others are names and numbers of our own. It raises
+    NotStorableError, naming the path, for what has no stored form.
+    """
+    fields = [field for field in msgspec.structs.fields(event_type) if field.name != "env"]
+    unstored = [field.name for field in fields if field.name in event_type.unstored]
+    kinds = {field.name: get_args(field.type) or (field.type,) for field in fields if field.name not in unstored}
+    doubtful = [name for name, kind in kinds.items() if not _NAMES_AND_NUMBERS.issuperset(kind)]
+
+    def encode(payload: dict[str, Any]) -> bytes:
+        if unstored:
+            payload = payload.copy()
+            for name in unstored:
+                del payload[name]
+        for name in doubtful:
+            value = payload[name]
+            kind = type(value)
+            if kind in _PLAIN or (kind is int and -_EXACT < value < _EXACT) or (kind in _EMPTY and not value):
+                continue
+            return encode_plain(plain(payload))
+        try:
+            return _encode(payload)
+        except (ValueError, TypeError):  # text that is no Unicode, or a name that is no text
+            return encode_plain(plain(payload))
+
+    return encode
+
+
 def event_of(row: Row, root_run_id: str, previous_event_id: str | None) -> BaseEvent:
     """The event a row holds, as its own class; as an UnknownEvent if that class is gone or has changed."""
     payload = decode_plain(row.payload)
@@ -56,11 +88,13 @@ def event_of(row: Row, root_run_id: str, previous_event_id: str | None) -> BaseE
         event = msgspec.convert(payload, cls) if cls is not None else UnknownEvent(tag=row.type, payload=payload)
     except (msgspec.ValidationError, NameError, TypeError):
         event = UnknownEvent(tag=row.type, payload=payload)
-    columns = {name: getattr(row, name) for name in _COLUMNS}
-    stamp(
-        event,
-        Envelope(
-            row.event_id, row.at_us, row.seq, row.run_id, root_run_id, previous_event_id=previous_event_id, **columns
-        ),
-    )
+    stamp(event, envelope_of(row, root_run_id, previous_event_id, row.seq))
     return event
+
+
+def envelope_of(row: Row, root_run_id: str, previous_event_id: str | None, number: int) -> Envelope:
+    """The stamp of the event that a row holds."""
+    columns = {name: getattr(row, name) for name in _COLUMNS}
+    return Envelope(
+        row.event_id, row.at_us, number, row.run_id, root_run_id, previous_event_id=previous_event_id, **columns
+    )

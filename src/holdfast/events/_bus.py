@@ -21,6 +21,7 @@ from holdfast.events._handlers import NOTHING, DependsOn, HandlerFunction, Handl
 from holdfast.events._mailbox import Mailbox, Overflow
 from holdfast.events._publishing import Publisher
 from holdfast.events._recording import Recording
+from holdfast.events._scribe import Scribe
 from holdfast.events._stamping import place
 from holdfast.events._state import RuntimeState
 from holdfast.ids import IdFactory, new_id
@@ -269,21 +270,13 @@ class EventBus:
         return None
 
     def note(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> str | None:
-        """`announce` for callers that want the event's id only: no event is built where nobody but a journal takes it."""
-        inside, here = self._publisher, standing()
-        outlet = inside.outlets.get(here.run_id)
-        if (
-            outlet is not None
-            and outlet.version == inside.version
-            and (kind := outlet.unheard.get(event_type)) is not None
-            and len(payload) == kind.size
-            and not (outlet.refused or here.replaying)
-            and inside.generation == Forks.generation
-            and (event_id := inside.write_down(outlet, source, kind, payload, here)) is not None
-        ):
-            return event_id
+        """`announce` for callers that want the event's id only."""
         event = self.announce(source, event_type, payload)
         return event.env.event_id if event is not None and event.env is not None else None
+
+    def scribe(self, outlet: Outlet, source: object) -> Scribe | None:
+        """The short way into a run's log for what `source` tells, if the run has a log."""
+        return None if outlet.log is None else Scribe(self, self._inside, outlet, outlet.log, source)
 
     def tell_outside(self, source: object, *events: BaseEvent) -> None:
         """Emit events that belong to no run by their nature, such as a signal: they do not count as astray.
@@ -313,8 +306,9 @@ class EventBus:
         outlet = inside.outlets.get(here.run_id)
         if outlet is None or outlet.refused or inside.generation != Forks.generation:
             outlet = self._inside.outlet_at(here)
-        is_quiet = outlet.version == inside.version and event_type in outlet.quiet
-        return not is_quiet and inside.wants(outlet, event_type)
+        if event_type in outlet.quiet and outlet.version == inside.version:
+            return False
+        return inside.wants(outlet, event_type)
 
     def replay(self, source: object, event: BaseEvent) -> None:
         """Show a recorded event to the handlers again, with `is_replaying()` true: not stamped, recorded or numbered."""

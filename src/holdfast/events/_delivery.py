@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 Payload: TypeAlias = dict[str, Any]
+Encoder: TypeAlias = Callable[[Payload], bytes]
 
 
 class EventLog(Protocol):
@@ -38,29 +39,48 @@ class EventLog(Protocol):
 
     def record(self, event: BaseEvent) -> None: ...
 
-    def write(self, tag: str, fields: Payload, event_id: str, at_us: int, run_id: str | None, columns: Columns) -> None:
-        """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp."""
+    def encoder(self, event_type: type[BaseEvent]) -> Encoder:
+        """What makes the stored form of the payload of such an event. The payload is ours, and whole."""
+        ...
+
+    def carry(self, changed: bytes) -> None:
+        """What a step changed in the state: it belongs to the next event that this thread emits."""
+        ...
+
+    def write(
+        self,
+        tag: str,
+        payload: bytes,
+        changed: bytes | None,
+        event_id: str,
+        at_us: int,
+        run_id: str | None,
+        columns: Columns,
+    ) -> Any:
+        """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp. Returns its
+        row."""
+        ...
+
+    def show(self, unbuilt: Any) -> None:
+        """Let handlers see such an event, as its class, its fields, its number, the id of the one before it, and its row."""
         ...
 
 
 class Unheard(Struct, frozen=True):
     """What must be known of a class of events to write one down that nobody hears. All in one place: it is asked for often."""
 
-    event_type: type[BaseEvent]
     tag: str
     size: int
     """how many fields it has"""
-    unstored: tuple[str, ...]
-    """those of them that a journal does not have"""
     opens: str | None
     closes: str | None
+    encode: Encoder
 
 
-def unheard(event_type: type[BaseEvent]) -> Unheard:
-    """Of a class."""
-    fields = [name for name in event_type.__struct_fields__ if name != "env"]
-    unstored = tuple(name for name in fields if name in event_type.unstored)
-    return Unheard(event_type, event_type.type, len(fields), unstored, event_type.opens, event_type.closes)
+def unheard(event_type: type[BaseEvent], log: EventLog) -> Unheard:
+    """Of a class, for a run with this log."""
+    size = len(event_type.__struct_fields__) - 1  # without its envelope
+    return Unheard(event_type.type, size, event_type.opens, event_type.closes, log.encoder(event_type))
 
 
 class Tree:

@@ -13,7 +13,7 @@ from holdfast.context import OUTSIDE, Forks, Position, at, stand_at
 from holdfast.errors import BusClosedError, EventReusedError, HoldfastError, RunEndedError
 from holdfast.events._base import BaseEvent, Envelope
 from holdfast.events._calling import Barrier, HandlerCalls, Item
-from holdfast.events._delivery import Outlet, Payload, Tree, Unheard, unheard
+from holdfast.events._delivery import Outlet, Tree, unheard
 from holdfast.events._handlers import NOTHING, HandlerTable, Plan, joined
 from holdfast.events._mailbox import in_handler
 from holdfast.events._recording import Recording
@@ -32,7 +32,7 @@ class Publisher:
     """The inside of a bus: its runs' outlets, its handlers, and the one lock that gives events their order."""
 
     def __init__(self, clock: Clock, ids: IdFactory, loop_thread: LoopThread) -> None:
-        self._time_ns = clock.time_ns
+        self.time_ns = clock.time_ns
         self.new_id = ids
         self.closed = False
         self.version = 0
@@ -51,8 +51,9 @@ class Publisher:
         """What a forked child must not share with its parent: locks, runs, whoever was delivering."""
         self.generation = Forks.generation
         self.lock = self.calls.lock = threading.RLock()
-        self._stamping = False
-        self._deferred: deque[tuple[object, BaseEvent, Position]] = deque()
+        self.stamping = False
+        """Whether an event is being stamped, by the thread that has the lock."""
+        self.deferred: deque[tuple[object, BaseEvent, Position]] = deque()
         self.cascades = 0
         """How many events were emitted from inside handlers."""
         self.outside = Outlet(None, Tree(self.calls, None, None, 0), None, None, None)
@@ -100,8 +101,9 @@ class Publisher:
                 self._look_again(outlet)
             plan = joined([table.plan(event_type) for table in (self.table, *outlet.tables())])
             outlet.known[event_type] = plan
-            if plan is NOTHING and event_type.durable and outlet.has_only_log and not self.recording.armed:
-                outlet.unheard[event_type] = unheard(event_type)
+            log = outlet.log if outlet.has_only_log and not self.recording.armed else None
+            if plan is NOTHING and event_type.durable and log is not None:
+                outlet.unheard[event_type] = unheard(event_type, log)
         return plan
 
     def _look_again(self, outlet: Outlet) -> None:
@@ -130,11 +132,11 @@ class Publisher:
         tree, my_turn = outlet.tree, False
         try:
             with self.lock:
-                if self._stamping:  # a finaliser or signal handler emits inside this very block: it is next
-                    self._deferred.append((source, event, here))
+                if self.stamping:  # a finaliser or signal handler emits inside this very block: it is next
+                    self.deferred.append((source, event, here))
                     return
                 try:
-                    self._stamping = True
+                    self.stamping = True
                     after, state = self._stamp(outlet, source, event, here)
                     plan = outlet.known.get(type(event)) if outlet.version == self.version else None
                     if plan is None:
@@ -144,7 +146,7 @@ class Publisher:
                             self.cascades += self.calls.in_handler()
                         my_turn = tree.put(Item(source, event, plan, state, after))
                 finally:
-                    self._stamping = False
+                    self.stamping = False
             if after is not here:
                 stand_at(after)
             if my_turn:
@@ -155,24 +157,24 @@ class Publisher:
         finally:  # also when an interrupt comes between any two of the lines above
             if my_turn:
                 tree.give_up_turn()
-        if self._deferred:
-            self._publish_deferred()
+        if self.deferred:
+            self.publish_deferred()
 
     def stage(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> tuple[Position, Item | None]:
         """Stamp and record one event, but do not deliver it yet. Returns where its emitter then stands, and what to queue."""
         with self.lock:
-            self._stamping = True
+            self.stamping = True
             try:
                 after, state = self._stamp(outlet, source, event, here)
                 plan = self.plan(outlet, type(event))
                 return after, None if plan is NOTHING else Item(source, event, plan, state, after)
             finally:
-                self._stamping = False
+                self.stamping = False
 
-    def _publish_deferred(self) -> None:
+    def publish_deferred(self) -> None:
         while True:
             try:
-                source, event, here = self._deferred.popleft()
+                source, event, here = self.deferred.popleft()
             except IndexError:  # another thread took the last one
                 return
             try:
@@ -180,44 +182,6 @@ class Publisher:
                     self.publish(self.outlet_at(here), source, event, here)
             except HoldfastError:  # it is not this emitter's event, and its own emitter is long gone
                 log.exception("an event emitted by a finaliser was refused")
-
-    def write_down(self, outlet: Outlet, source: object, kind: Unheard, payload: Payload, here: Position) -> str | None:
-        """Number, link and write down what only the run's log takes: no event is built for it. Returns its id.
-
-        None, with nothing done, inside the block that stamps another, or at the end of the run or the bus: build it and
-        `publish` it. The way of every step of a run that is written down, so in one piece.
-        """
-        with self.lock:
-            if self._stamping or self.closed or (log := outlet.log) is None:
-                return None
-            try:
-                self._stamping = True
-                new_id, time_ns, show = self.new_id, self._time_ns, log.state.show  # called as they are: quicker
-                event_id, tree, subject = new_id(), outlet.tree, here.subject
-                after, parent, started = place(here, kind.opens, kind.closes, event_id)
-                tree.sequence = sequence = tree.sequence + 1
-                before, tree.last_event_id = tree.last_event_id, event_id
-                about = getattr(source, "event_source", None)
-                if type(about) is not EventSource:
-                    about = describe(source)
-                at_us, columns = time_ns() // 1000, (
-                    parent, here.triggered_by, started, about.type, about.id, about.name,
-                    subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
-                )  # fmt: skip
-                fields = payload
-                if kind.unstored:
-                    fields = payload.copy()
-                    for name in kind.unstored:
-                        del fields[name]
-                log.write(kind.tag, fields, event_id, at_us, outlet.run_id, columns)
-                show((kind, payload, event_id, at_us, sequence, outlet.run_id, before, columns))
-            finally:
-                self._stamping = False
-        if after is not here:
-            stand_at(after)
-        if self._deferred:
-            self._publish_deferred()
-        return event_id
 
     def _stamp(
         self, outlet: Outlet, source: object, event: BaseEvent, here: Position
@@ -237,7 +201,7 @@ class Publisher:
         if type(about) is not EventSource:
             about = describe(source)
         envelope = Envelope(
-            event_id, self._time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
+            event_id, self.time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
             before, here.triggered_by, started, about.type, about.id, about.name,
             subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
         )  # fmt: skip

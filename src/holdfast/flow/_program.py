@@ -40,24 +40,25 @@ class FlowProgram:
         """What executions returned that only have to be merged."""
 
     def is_async(self, step: str) -> bool:
-        if (gate := self._shape.gates.get(step)) is not None:
+        shape = self._shape
+        if shape.gates and (gate := shape.gates.get(step)) is not None:
             return is_async_callable(self._provider(gate).request)
-        return step in self._shape.awaited
+        return step in shape.awaited
 
     def call(self, execution: Execution, given: Any) -> Any:
-        if execution.key in self._done:
+        step, shape = execution.step, self._shape
+        if self._done and execution.key in self._done:
             result = self._done[execution.key]
-            return _at_once(result) if self.is_async(execution.step) else result
-        if (gate := self._shape.gates.get(execution.step)) is not None:
-            ask = self._afeedback if self.is_async(execution.step) else self._feedback
-            return ask(gate, execution.step.removesuffix(SUFFIX), given)
-        method = getattr(self._flow, execution.step)
-        takes = execution.cause is not None and execution.step in self._shape.takes_result
-        result = method(given) if takes else method()
-        if type(result) is CoroutineType and execution.step not in self._shape.awaited:
+            return _at_once(result) if self.is_async(step) else result
+        if shape.gates and (gate := shape.gates.get(step)) is not None:
+            ask = self._afeedback if self.is_async(step) else self._feedback
+            return ask(gate, step.removesuffix(SUFFIX), given)
+        method = getattr(self._flow, step)
+        result = method(given) if step in shape.takes_result and execution.cause is not None else method()
+        if type(result) is CoroutineType and step not in shape.awaited:
             result.close()
             raise StepFailedError(
-                f"step {execution.step} is no `async def` and returned a coroutine, which nobody awaits: make it one"
+                f"step {step} is no `async def` and returned a coroutine, which nobody awaits: make it one"
             )
         return result
 
@@ -97,27 +98,24 @@ class FlowProgram:
         return None
 
     def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:
-        assert isinstance(fact, _TOLD), f"no event tells of {fact}"
-        told = {"flow_name": self._flow.name, "method_name": fact.step, "execution": fact.number}
-        if isinstance(fact, Started):
-            told["params"] = {} if result is None else {"result": result}
-        elif isinstance(fact, Completed):
-            told |= {"result": result, "route": fact.route, "items": fact.items}
-        elif isinstance(fact, Failed):
-            told |= {"error": str(error), "error_type": type(error).__name__}
-        elif isinstance(fact, Waiting):
-            told |= _question(error)
-        return _EVENTS[type(fact)], told
-
-
-_TOLD = (Started, Completed, Failed, Waiting, Cancelled)
-_EVENTS: dict[type[Fact], type[BaseEvent]] = {
-    Started: MethodExecutionStartedEvent,
-    Completed: MethodExecutionFinishedEvent,
-    Failed: MethodExecutionFailedEvent,
-    Waiting: MethodExecutionPausedEvent,
-    Cancelled: MethodExecutionCancelledEvent,
-}
+        name = self._flow.name
+        if type(fact) is Started:  # first what every step tells
+            params = {} if result is None else {"result": result}
+            return MethodExecutionStartedEvent, {
+                "flow_name": name, "method_name": fact.step, "execution": fact.number, "params": params,
+            }  # fmt: skip
+        if type(fact) is Completed:
+            return MethodExecutionFinishedEvent, {
+                "flow_name": name, "method_name": fact.step, "execution": fact.number,
+                "result": result, "route": fact.route, "items": fact.items,
+            }  # fmt: skip
+        assert isinstance(fact, Failed | Waiting | Cancelled), f"no event tells of {fact}"
+        told = {"flow_name": name, "method_name": fact.step, "execution": fact.number}
+        if isinstance(fact, Failed):
+            return MethodExecutionFailedEvent, told | {"error": str(error), "error_type": type(error).__name__}
+        if isinstance(fact, Waiting):
+            return MethodExecutionPausedEvent, told | _question(error)
+        return MethodExecutionCancelledEvent, told
 
 
 async def _at_once(result: Any) -> Any:

@@ -71,10 +71,6 @@ class StateCell(Protocol):
 class Log(Protocol):
     """Where what happens is written down. The scheduler says when it must be safe."""
 
-    def carry(self, delta: Delta | None) -> None:
-        """What a step changed in the state: it is stored with the next event that this thread emits."""
-        ...
-
     async def commit(self) -> None:
         """Return once everything told so far is safe."""
         ...

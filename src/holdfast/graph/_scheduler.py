@@ -12,12 +12,13 @@ import concurrent.futures
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import Context, copy_context
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from holdfast.context import Position, position
+from holdfast.context import Position, leave, position, stand_at
 from holdfast.errors import AnswerPendingError, NotStorableError, StateConflictError, StepFailedError
 from holdfast.events.families.state import StateConflictEvent
 from holdfast.graph._core import (
@@ -86,7 +87,9 @@ class Scheduler:
         self.event_ids: dict[str, str] = {}
         """Of the events that told of these results."""
         self._unanswered: list[AnswerPendingError] = []
-        self._note = run.host.event_bus.note
+        bus = run.host.event_bus
+        scribe = bus.scribe(run.outlet, run.speaker)
+        self._note: Callable[..., str | None] = scribe.note if scribe else partial(bus.note, run.speaker)
 
     # -- the loop, twice: in a thread, and on an event loop ----------------------------------------------------------
 
@@ -96,22 +99,23 @@ class Scheduler:
 
     def drive_in_thread(self) -> list[Command]:
         """Run blocking steps one after the other in this thread. Returns the commands that need more than that."""
+        run, program, log, cell = self.run, self.program, self._log, self._cell
         while True:
-            if self.run.outlet.crowding() is not None:
+            if run.outlet.crowding() is not None:
                 self._await_reader_in_thread()
             commands = self.decide()
             alone = self._alone(commands)
-            if alone is None or self.program.is_async(alone.step) or self.run.is_stopping:
+            if alone is None or program.is_async(alone.step) or run.is_stopping:
                 return commands
-            outside = position.set(self.place(alone))
+            outside = stand_at(self.place(alone))
             try:
-                self._cell.enter_alone(alone.key)  # it works on the state itself
+                cell.enter_alone(alone.key)  # it works on the state itself
                 given = self._tell_started(alone)
-                if self._log is not None:
-                    self._log.commit_now()
+                if log is not None:
+                    log.commit_now()
                 self._record(self._attempt(alone, given), alone)
             finally:
-                position.reset(outside)
+                leave(outside)
 
     async def drive(self) -> Any:
         """Run the program to its end on this loop, and return the result of the execution that completed last."""
@@ -208,7 +212,7 @@ class Scheduler:
 
     def _alone(self, commands: list[Command]) -> Execution | None:
         """The one execution to start, if nothing else is to be done and nothing is in flight."""
-        if len(commands) == 1 and isinstance(command := commands[0], Start) and not self._flying:
+        if len(commands) == 1 and type(command := commands[0]) is Start and not self._flying:
             return command.execution
         return None
 
@@ -233,29 +237,29 @@ class Scheduler:
         return self._completed(execution, result)
 
     def _completed(self, execution: Execution, result: Any) -> Outcome:
-        step = execution.step
+        step, graph = execution.step, self.graph
         try:  # a result that names no route, or has no items, is none
-            route = self.program.route(step, result) if self.graph.by_name[step].is_router else None
-            items = self.program.items(step, result) if step in self.graph.spreading else None
+            route = self.program.route(step, result) if graph.by_name[step].is_router else None
+            items = self.program.items(step, result) if step in graph.spreading else None
         except StepFailedError as error:
             return Outcome(Failed(step, execution.number, _text(error)), error=error)
         return Outcome(Completed(step, execution.number, route, items), result)
 
     async def _await_alone(self, execution: Execution) -> None:
-        outside = position.set(self.place(execution))
+        log, outside = self._log, stand_at(self.place(execution))
         try:
             self._cell.enter_alone(execution.key)
             given = self._tell_started(execution)
             try:
-                if self._log is not None:
-                    await self._log.commit()
+                if log is not None:
+                    await log.commit()
                 outcome = await self._attempt_async(execution, given)
             except asyncio.CancelledError:
                 self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
                 raise
             self._record(outcome, execution)
         finally:
-            position.reset(outside)
+            leave(outside)
 
     async def _lend_thread(self) -> None:
         """Let a thread run the stretch of blocking steps that begins here."""
@@ -326,17 +330,16 @@ class Scheduler:
     def _tell_started(self, execution: Execution) -> Any:
         """Tell that an execution starts. Returns what it is given."""
         fact = Started(execution.step, execution.number, execution.uses, execution.tries, execution.fallback)
-        given = self.given(execution)
-        event_type, payload = self.program.event(fact, given, None)
-        self._note(self.run.speaker, event_type, payload)
+        given, note = self.given(execution), self._note
+        note(*self.program.event(fact, given, None))
         self.state = evolve(self.graph, self.state, fact)
         return given
 
     def _record(self, outcome: Outcome, execution: Execution) -> None:
         """Make what happened part of the run: its state, the event, the fact. In the execution's own context."""
-        key, delta = execution.key, None
+        key, delta, note = execution.key, None, self._note
         outcome = self.weigh(outcome, execution)
-        if isinstance(outcome.fact, Completed):
+        if type(outcome.fact) is Completed:
             try:
                 delta = self._cell.leave(key)
             except StateConflictError as error:
@@ -346,17 +349,19 @@ class Scheduler:
                 error.trace_to(execution.step, "left in the state")
                 raise
             else:
-                self.results[key] = outcome.result
-                self._notify(outcome.result)
+                self.results[key] = result = outcome.result
+                notify = self._notify
+                notify(result)
         else:
             self._cell.abandon(key)
         if outcome.error is not None:
             key = self._note_error(execution, outcome.error)
         event_type, payload = self.program.event(outcome.fact, outcome.result, outcome.error)
-        if delta is not None and self._log is not None:
-            self._log.carry(delta)
         try:
-            event_id = self._note(self.run.speaker, event_type, payload)
+            if delta is not None and delta.operations and self._log is not None:
+                event_id = note(event_type, payload, delta.encode())
+            else:
+                event_id = note(event_type, payload)
         except NotStorableError as error:
             error.trace_to(execution.step, "returned")
             raise

@@ -196,8 +196,8 @@ class Kickoff:
         program = front.program(run, self.asking, self._merging())
         scheduler = Scheduler(run, program, self.cell, completed=self._completed, log=self._log)
         self._counts = lambda: dict(scheduler.state.counts)
-        if opening is not None:
-            opening.log.carry(self.cell.changes())
+        if opening is not None and (changes := self.cell.changes()):
+            opening.log.carry(changes.encode())
         if opening is None or progress is None:
             self._tell(run, "started", inputs=told_inputs(self.cell.current(), self._plan.inputs), **self._call())
         else:

@@ -67,17 +67,30 @@ class Journal(Protocol):
         """Take down a durable event of the tree, in the order they are stamped. Must be quick: the bus waits."""
         ...
 
+    def encoder(self, event_type: Any) -> Callable[[dict[str, Any]], bytes]:
+        """What makes the stored form of the payload of such an event. The payload is ours, and whole."""
+        ...
+
+    def carry(self, changed: bytes) -> None:
+        """What a step changed in the state: it belongs to the next event that this thread emits."""
+        ...
+
     def write(
         self,
         tag: str,
-        fields: dict[str, Any],
+        payload: bytes,
+        changed: bytes | None,
         event_id: str,
         at_us: int,
         run_id: str | None,
         columns: tuple[str | None, ...],
-    ) -> None:
-        """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp. `columns` are
-        the last ones of a `Row`."""
+    ) -> Any:
+        """`record` for an event that nobody hears, so that none was built: its type, its stored form, its stamp; `columns` are the
+        last ones of a `Row`. Returns that."""
+        ...
+
+    def show(self, unbuilt: Any) -> None:
+        """Let handlers see such an event, as its class, its fields, its number, the id of the one before it, and its row."""
         ...
 
     async def commit_end(self, run_id: str, status: str) -> None:

@@ -7,8 +7,9 @@ turn back (`nullif(?, 0)`) in columns that hold text and blobs only.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
+
+from msgspec.structs import astuple
 
 from holdfast.ports import Batch, Mark, Row, RunInfo
 
@@ -16,7 +17,6 @@ Id = str | bytes
 NULL = 0
 
 
-@functools.lru_cache(1024)  # an event's id comes back as the parent, cause or opener of the next
 def pack(text: str | None) -> str | bytearray | int:
     """An id as it is bound: 16 bytes if it is a UUID in its usual spelling, else the text itself; NULL for None."""
     if text is None:
@@ -57,40 +57,67 @@ ENTRY = 20
 _NO_MARK = (NULL, NULL, -1)
 
 
-def entry_values(branch: int, batch: Batch) -> tuple[list[Any], list[Mark]]:
-    """For `add_event`: all rows of a batch, and in them the marks that are named after them. And the marks that are not."""
+class Bound(dict[Any, Any]):
+    """What ids and origins of the rows of one session are bound as. An event's id comes back as the parent, cause or opener of
+    others, and where they come from hardly changes: each is made once, and found again without a call."""
+
+    def __missing__(self, key: str | tuple[str | None, ...] | None) -> object:
+        if len(self) >= _BOUND:
+            self.clear()
+        self[key] = made = _origin(key) if isinstance(key, tuple) else pack(key)
+        return made
+
+
+_BOUND = 256
+
+
+def _origin(columns: tuple[str | None, ...]) -> tuple[Any, ...]:
+    """The last columns of a row: where its event comes from, on whose behalf."""
+    source_type, source_id, source_name, task_id, task_name, agent_id, agent_role = columns
+    return (
+        NULL if source_type is None else source_type,
+        pack(source_id),
+        NULL if source_name is None else source_name,
+        pack(task_id),
+        NULL if task_name is None else task_name,
+        pack(agent_id),
+        NULL if agent_role is None else agent_role,
+    )
+
+
+def entry_values(branch: int, batch: Batch, head: int, bound: Bound) -> tuple[list[Any], list[Mark]] | None:
+    """For `add_event`: all rows of a batch, and in them the marks that are named after them. And the marks that are not.
+
+    None if the rows do not follow `head`. All in one place, and with few names: every step of a run comes through here.
+    """
     rows, inside, others = batch.rows, {}, []
     for mark in batch.marks:
-        place = mark.seq - rows[0].seq if rows else -1
+        place = mark.seq - head - 1
         row = rows[place] if 0 <= place < len(rows) else None
         if row is not None and mark.id == row.event_id and mark.at_us == row.at_us <= rows[-1].at_us:
-            inside[mark.seq] = (NULL if mark.trigger == row.type else mark.trigger, pack(mark.parent_id), mark.size)
+            inside[mark.seq] = (NULL if mark.trigger == row.type else mark.trigger, bound[mark.parent_id], mark.size)
         else:
             others.append(mark)
     values: list[Any] = []
-    for row in rows:  # in one place: with every step of a run
-        source_type, source_name, task_name, agent_role, delta = (
-            row.source_type, row.source_name, row.task_name, row.agent_role, row.delta,
-        )  # fmt: skip
+    for row in rows:
+        columns = astuple(row)
+        seq, type_, event_id, at_us, run_id, payload, delta, parent, cause, opener = columns[:10]
+        head += 1
+        if seq != head:
+            return None
         values += (
-            row.type,
-            (branch << 32) + row.seq,  # `key_of`
-            pack(row.event_id),
-            row.at_us,
-            pack(row.run_id),
-            pack(row.parent_event_id),
-            pack(row.triggered_by_event_id),
-            pack(row.started_event_id),
-            NULL if source_type is None else source_type,
-            pack(row.source_id),
-            NULL if source_name is None else source_name,
-            pack(row.task_id),
-            NULL if task_name is None else task_name,
-            pack(row.agent_id),
-            NULL if agent_role is None else agent_role,
-            bytearray(row.payload),
+            type_,
+            (branch << 32) + seq,  # `key_of`
+            bound[event_id],
+            at_us,
+            bound[run_id],
+            bound[parent],
+            bound[cause],
+            bound[opener],
+            *bound[columns[10:]],
+            bytearray(payload),
             NULL if delta is None else bytearray(delta),
-            *inside.get(row.seq, _NO_MARK),
+            *inside.get(seq, _NO_MARK),
         )
     return values, others
 

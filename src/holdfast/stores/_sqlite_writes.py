@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.errors import PositionError
 from holdfast.ports import Batch, BranchInfo, RunInfo, Session
 from holdfast.stores import _job_rules as job_rules
 from holdfast.stores import _rules as rules
@@ -19,7 +18,7 @@ from holdfast.stores import _sqlite_job_reads as job_reads
 from holdfast.stores import _sqlite_job_writes as job_writes
 from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._sqlite_reads import END, SQL
-from holdfast.stores._sqlite_rows import ENTRY, entry_values, key_of, mark_values, pack
+from holdfast.stores._sqlite_rows import ENTRY, Bound, entry_values, key_of, mark_values, pack
 
 ROWS = 8
 """So many rows are added by one statement at most."""
@@ -31,7 +30,7 @@ _ADD_EVENTS = [SQL["add_event"] + SQL["and_event"] * more for more in range(ROWS
 class Standing:
     """What a session's next batch must fit."""
 
-    __slots__ = ("branch", "fork_seq", "head", "listed", "run")
+    __slots__ = ("bound", "branch", "fork_seq", "head", "listed", "run")
 
     def __init__(self, run: int, branch: int, fork_seq: int, head: int, listed: int) -> None:
         self.run = run
@@ -40,6 +39,7 @@ class Standing:
         self.head = head
         self.listed = listed
         """up to where its marks are in `mark`"""
+        self.bound = Bound()
 
 
 Standings = dict[int, Standing]
@@ -105,8 +105,9 @@ class Append(Struct, frozen=True, gc=False):
         None for a batch that one statement does not write, or of which it must be seen first whether and where it fits. Most
         steps of a run need nothing more; and for many runs the same statement is carried out for all at once.
         """
-        batch, standing = self.batch, self.standings.get(self.batch.session.fence)
-        count = len(batch.rows)
+        batch = self.batch
+        session, count = batch.session, len(batch.rows)
+        standing = self.standings.get(session.fence)
         if (
             standing is None
             or not 0 < count <= ROWS
@@ -117,15 +118,11 @@ class Append(Struct, frozen=True, gc=False):
             or standing.head + count > standing.listed + UNLISTED
         ):
             return None
-        values, other_marks = entry_values(standing.branch, batch)
-        if other_marks:
-            return None
-        try:
-            rules.check_batch(batch, standing.head, standing.fork_seq)
-        except PositionError:
+        entry = entry_values(standing.branch, batch, standing.head, standing.bound)
+        if entry is None or entry[1]:
             return None  # it may be that the session was overtaken, and that would be the thing to say
         standing.head += count
-        return _ADD_EVENTS[count - 1], [standing.run, batch.session.fence, *values]
+        return _ADD_EVENTS[count - 1], [standing.run, session.fence, *entry[0]]
 
 
 class Entries:
@@ -161,8 +158,10 @@ def _append_any(connection: Connection, batch: Batch, standings: Standings) -> N
     rules.check_fence(session, found[0] if found else None)
     standing = Standing(*found[1:])
     rules.check_batch(batch, standing.head, standing.fork_seq)
+    entry = entry_values(standing.branch, batch, standing.head, standing.bound)
+    assert entry is not None  # they follow the head
+    values, other_marks = entry
     standing.head += len(rows)
-    values, other_marks = entry_values(standing.branch, batch)
     for n in range(0, len(rows), ROWS):
         part = values[n * ENTRY : (n + ROWS) * ENTRY]
         connection.execute(_ADD_EVENTS[len(part) // ENTRY - 1], [standing.run, session.fence, *part])

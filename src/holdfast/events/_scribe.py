@@ -1,0 +1,90 @@
+"""The short way from a run's steps to its log, for what nobody else takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import astuple
+
+from holdfast.context import NOBODY, Forks, Position, Scope, Subject, stand_at, standing
+from holdfast.events._base import BaseEvent, Columns
+from holdfast.events._delivery import EventLog, Outlet, Payload
+from holdfast.events._stamping import describe, opener_of
+
+if TYPE_CHECKING:
+    from holdfast.events._bus import EventBus
+    from holdfast.events._publishing import Publisher
+
+
+class Scribe:
+    """Writes down what a run tells. Of an event that nothing but the log takes none is built: its row is made at once.
+
+    Every step of a run that is written down comes through here twice, each time after a wait for the disk that left the
+    processor's caches cold. So it is one piece, and what stays the same for the run is found once.
+    """
+
+    __slots__ = ("_bus", "_columns", "_inside", "_log", "_outlet", "_source", "_subject")
+
+    def __init__(self, bus: EventBus, inside: Publisher, outlet: Outlet, log: EventLog, source: object) -> None:
+        self._bus = bus
+        self._inside = inside
+        self._outlet = outlet
+        self._log = log
+        self._source = source
+        self._speak_for(NOBODY)
+
+    def _speak_for(self, subject: Subject) -> None:
+        self._subject = subject
+        self._columns: Columns = (*astuple(describe(self._source)), *astuple(subject))
+
+    def note(self, event_type: type[BaseEvent], payload: Payload, changed: bytes | None = None) -> str | None:
+        """Tell of something, with what it changed in the state. Returns the event's id, if there is an event."""
+        inside, outlet, log, here = self._inside, self._outlet, self._log, standing()
+        kind = outlet.unheard.get(event_type)
+        if (
+            kind is None
+            or outlet.version != inside.version
+            or len(payload) != kind.size
+            or here.run_id != outlet.run_id
+            or here.replaying
+            or outlet.refused
+            or inside.generation != Forks.generation
+        ):
+            return self._announce(event_type, payload, changed)
+        if here.subject is not self._subject:
+            self._speak_for(here.subject)
+        encode, opens, closes, scope, opener = kind.encode, kind.opens, kind.closes, here.scope, None
+        stored = encode(payload)
+        if closes is not None:  # as `place` has it
+            opened = scope if scope is not None and scope.kind == closes else opener_of(scope, closes)
+            if opened is not None:
+                scope, opener = opened.outer, opened.event_id
+        new_id, time_ns, show, tree = inside.new_id, inside.time_ns, log.show, outlet.tree  # not as methods: quicker
+        columns = (scope.event_id if scope is not None else None, here.triggered_by, opener) + self._columns  # noqa: RUF005
+        with inside.lock:
+            event_id = None
+            if not (inside.stamping or inside.closed or outlet.log is None):
+                inside.stamping = True
+                try:
+                    event_id = new_id()
+                    before, tree.last_event_id = tree.last_event_id, event_id
+                    tree.sequence = number = tree.sequence + 1
+                    row = log.write(kind.tag, stored, changed, event_id, time_ns() // 1000, here.run_id, columns)
+                    show((event_type, payload, number, before, row))
+                finally:
+                    inside.stamping = False
+        if event_id is None:  # inside the block that stamps another event, or at the end of the run or the bus
+            return self._announce(event_type, payload, changed)
+        if opens is not None:
+            scope = Scope(event_id, opens, scope)
+        if scope is not here.scope:
+            stand_at(Position(here.run_id, scope, here.subject, here.triggered_by, here.step_id))
+        if inside.deferred:
+            inside.publish_deferred()
+        return event_id
+
+    def _announce(self, event_type: type[BaseEvent], payload: Payload, changed: bytes | None) -> str | None:
+        """Build it, and let everybody see it."""
+        if changed is not None:
+            self._log.carry(changed)
+        return self._bus.note(self._source, event_type, payload)
