@@ -22,6 +22,7 @@ from holdfast.stores._closing import Closing
 from holdfast.stores._group import BusyError, GroupWriter, Pending, Waiter, wake
 from holdfast.stores._sqlite_connections import Connections, ForkSafe
 from holdfast.stores._sqlite_file import is_busy, translate
+from holdfast.stores._sqlite_wal import Wal
 from holdfast.threads import ThreadPool
 
 T = TypeVar("T")
@@ -45,12 +46,18 @@ class SqliteEngine(ForkSafe):
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self.path = path
         self.standings: writes.Standings = {}
-        self.connections = Connections(path, busy_seconds, self.standings.clear)
+        self.connections = Connections(path, busy_seconds, self._opened)
+        self._wal = Wal(path)
         self.writer = GroupWriter(self, "holdfast-sqlite-writer")
         self._busy_seconds = busy_seconds
         self._threads = ThreadPool("holdfast-sqlite-reader", idle_seconds=2.0)
         self.closed = False
         self.stores.add(self)
+
+    def _opened(self) -> None:
+        """The writer opens the file: what was known of its content may be true of another one."""
+        self.standings.clear()
+        self._wal.begin()
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -66,6 +73,9 @@ class SqliteEngine(ForkSafe):
                         and not connection.in_transaction
                         and (entry := work.entry()) is not None
                     ):
+                        self._wal.patience = patience = self._wal.patience - 1
+                        if patience < 0:
+                            self._wal.lengthen(connection)
                         connection.execute(*entry)  # one statement is a transaction by itself, if none was left open
                         return None  # type: ignore[return-value]
                     self._begin(connection)

@@ -53,6 +53,10 @@ VALUES (CASE (SELECT fence FROM run WHERE key = ?) WHEN ? THEN ? END, ?, ?, ?, ?
 -- name: add_blob
 INSERT OR IGNORE INTO blob (digest, data) VALUES (?, ?);
 
+-- name: fill_log
+-- Always rolled back.
+INSERT INTO blob (digest, data) VALUES ('', zeroblob(?));
+
 -- name: use_blob
 INSERT OR IGNORE INTO blob_use (run, blob) SELECT ?, key FROM blob WHERE digest = ?;
 
