@@ -18,7 +18,7 @@ import msgspec
 
 from bench._harness import Row, compare
 from holdfast.ids import new_id
-from holdfast.ports import Batch, RunInfo, Session
+from holdfast.ports import Batch, Origin, RunInfo, Session
 from holdfast.ports import Row as JournalRow
 from holdfast.stores import PostgresStore, SqliteStore
 from holdfast.stores._sqlite_rows import ENTRY, NULL, Bound, entry_values
@@ -56,9 +56,7 @@ def _row(seq: int, run_id: str, size: int = 300) -> JournalRow:
         parent_event_id=SCOPE,
         triggered_by_event_id=CAUSES[seq // 2 % 100],
         started_event_id=CAUSES[seq // 2 % 100],
-        source_type="flow",
-        source_id=run_id,
-        source_name="Bench",
+        origin=Origin("flow", run_id, "Bench"),
     )
 
 

@@ -40,7 +40,8 @@ async def test_documents_of_every_format_are_read(number: int) -> None:
     rows = [row async for row in store.read("golden-run", branch="b")]
     assert [row.seq for row in rows] == [1, 2, 3, 4, 5]
     assert rows[4].delta == b'["set","x",1]'
-    assert (rows[4].source_name, rows[4].task_name, rows[4].agent_role) == ("greet", "größe", None)
+    origin = rows[4].origin
+    assert (origin.source_name, origin.task_name, origin.agent_role) == ("greet", "größe", None)
     assert await store.last_snapshot("golden-run", branch="b") == Snapshot(3, b'{"state":{"edited":true}}')
     assert await store.last_snapshot("golden-run") is None
     assert await store.blob(digest_of(b"a large value")) == b"a large value"

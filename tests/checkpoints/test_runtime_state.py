@@ -255,7 +255,7 @@ def test_s1_13_an_event_that_nobody_hears_is_written_and_recorded_like_one_that_
     for one, other in zip(unheard, heard, strict=True):
         assert (one.type, one.delta, one.seq) == (other.type, other.delta, other.seq)
         assert json.loads(one.payload) == json.loads(other.payload)
-        assert (one.source_type, one.source_name) == (other.source_type, other.source_name)
+        assert (one.origin.source_type, one.origin.source_name) == (other.origin.source_type, other.origin.source_name)
     assert _links(unheard) == _links(heard)
     assert list(seen[0]) == list(seen[1])
     for name in seen[0]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CorruptStoreError, FencedError, PositionError, StorageError, StoreUnavailableError
 from holdfast.ids import new_id
-from holdfast.ports import Batch, JournalStore, Mark, Snapshot
+from holdfast.ports import Batch, JournalStore, Mark, Origin, Snapshot
 from holdfast.stores import SqliteStore
 from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._migrations import TABLE, migrations, pending
@@ -463,7 +463,7 @@ async def test_an_unstorable_value_leaves_nothing_of_its_batch(tmp_path: Path) -
     for broken in (
         written(session, 1, 2, blobs=(("a" * 64, b"x"),), status="\ud800"),
         Batch(session, (make_row(1), make_row(2, at_us=2**80))),
-        Batch(session, (make_row(1), make_row(2, source_name=object()))),
+        Batch(session, (make_row(1), make_row(2, origin=Origin(source_name=object())))),  # type: ignore[arg-type]
         written(session, 1, 2, snapshot=Snapshot(2, object())),  # type: ignore[arg-type]
     ):
         with pytest.raises((ValueError, OverflowError, sqlite3.Error)):

@@ -201,7 +201,7 @@ def _subject(row: Row | None) -> str:
     except StorageError:  # an odd row is no reason to list nothing
         return ""
     names = (told.get(key) for key in ("method_name", "task_name", "name")) if isinstance(told, dict) else ()
-    return row.task_name or next((name for name in names if isinstance(name, str) and name), "")
+    return row.origin.task_name or next((name for name in names if isinstance(name, str) and name), "")
 
 
 # -- what a run is doing --------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def _blob_line(item: tuple[str, bytes]) -> bytes:
 
 
 def _to_text(row: Row) -> _Row:
-    values = list(astuple(row))
+    values = [*astuple(row)[:-1], *astuple(row.origin)]
     values[_PAYLOAD] = _raw(row.payload, f"the payload of row {row.seq}")
     values[_DELTA] = UNSET if row.delta is None else _raw(row.delta, f"the delta of row {row.seq}")
     return _Row(*values)
@@ -294,7 +294,7 @@ def _from_text(row: _Row) -> Row:
     values = list(astuple(row))
     values[_PAYLOAD] = bytes(row.payload)
     values[_DELTA] = None if row.delta is UNSET else bytes(row.delta)
-    return Row(*values)
+    return Row.of(values)
 
 
 def _snapshot_of(text: _Snapshot | None) -> tuple[Snapshot | None, str]:

@@ -18,17 +18,17 @@ from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._fold import Fold, Progress
 from holdfast.checkpoints._live import JournalledState, RecordedTree, Unstored, live_document
 from holdfast.checkpoints._marks import Marking
-from holdfast.checkpoints._rows import columns_of, encode_fields, encoder_of, stored_fields
+from holdfast.checkpoints._rows import encode_fields, encoder_of, links_of, origin_of, stored_fields
 from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
 from holdfast.context import Position
 from holdfast.errors import FencedError, StorageError
-from holdfast.events._base import BaseEvent, Columns
+from holdfast.events._base import BaseEvent, Links
 from holdfast.events._delivery import Encoder
 from holdfast.events.families.checkpoint import CheckpointCompletedEvent
 from holdfast.ids import IdFactory
 from holdfast.logs import get_logger
-from holdfast.ports import Batch, JournalStore, Mark, Row, Session
+from holdfast.ports import Batch, JournalStore, Mark, Origin, Row, Session
 from holdfast.runs import RunStatus
 from holdfast.threads import LoopThread
 
@@ -120,7 +120,8 @@ class RunLog(RecordedTree):
         env = event.env
         assert env is not None
         payload, changed = encode_fields(stored_fields(event)), self._carried.pop(get_ident(), None)
-        self.write(event.type, payload, changed, env.event_id, env.at_us, env.run_id, columns_of(env))
+        run_id = env.run_id or ""
+        self.write(event.type, payload, changed, env.event_id, env.at_us, run_id, links_of(env), origin_of(env))
 
     def encoder(self, event_type: type[BaseEvent]) -> Encoder:
         """What makes the stored form of a payload; it raises NotStorableError, naming the path, for what has none."""
@@ -133,8 +134,9 @@ class RunLog(RecordedTree):
         changed: bytes | None,
         event_id: str,
         at_us: int,
-        run_id: str | None,
-        columns: Columns,
+        run_id: str,
+        links: Links,
+        origin: Origin,
     ) -> Row:
         """Make a row of an event whose payload is in its stored form, with what it changed in the state."""
         with self._lock:
@@ -145,9 +147,9 @@ class RunLog(RecordedTree):
                 payload, changed = self._blobs.extract(payload), self._small(changed)
             self._seq = seq = self._seq + 1
             self._taken += size
-            row = Row(seq, tag, event_id, at_us, run_id or "", payload, changed, *columns)
+            row = Row(seq, tag, event_id, at_us, run_id, payload, changed, *links, origin)
             self._rows.append(row)
-            if self._marks_all or tag in self._triggers:
+            if tag in self._triggers or self._marks_all:
                 self._mark(event_id, seq, at_us, tag)
             return row
 
@@ -211,8 +213,8 @@ class RunLog(RecordedTree):
                     except Exception as error:
                         self._not_stored(batch, error)
                         raise
-                    if self._snapshots is not None:
-                        self._snapshots.note(batch, self._taken)
+                    if (snapshots := self._snapshots) is not None and self._taken >= snapshots.due_at:
+                        snapshots.note(batch, self._taken)
                     if marking is not None:
                         marking.end_now(batch.marks)
 
@@ -277,8 +279,8 @@ class RunLog(RecordedTree):
                 except Exception as error:
                     self._not_stored(batch, error)
                     raise
-                if self._snapshots is not None:
-                    self._snapshots.note(batch, self._taken)
+                if (snapshots := self._snapshots) is not None and self._taken >= snapshots.due_at:
+                    snapshots.note(batch, self._taken)
                 if marking is not None:
                     await marking.end(batch.marks)
         finally:

@@ -8,9 +8,9 @@ from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._log import RunLog
 from holdfast.context import position
 from holdfast.errors import NotStorableError, StorageError
-from holdfast.events._base import BaseEvent, Columns
+from holdfast.events._base import BaseEvent, Links
 from holdfast.events._delivery import Encoder
-from holdfast.ports import Row
+from holdfast.ports import Origin, Row
 
 MOST = 20_000
 
@@ -46,16 +46,17 @@ class LooseLog(RunLog):
         changed: bytes | None,
         event_id: str,
         at_us: int,
-        run_id: str | None,
-        columns: Columns,
+        run_id: str,
+        links: Links,
+        origin: Origin,
     ) -> Row:
         if self.problem is None and self._seq >= MOST:
             self.give_up(
                 StorageError(f"the run has more than {MOST} events, too many to keep: give it a CheckpointConfig")
             )
         if self.problem is not None:
-            return Row(self._seq, tag, event_id, at_us, run_id or "", payload, changed, *columns)
-        return super().write(tag, payload, changed, event_id, at_us, run_id, columns)
+            return Row(self._seq, tag, event_id, at_us, run_id, payload, changed, *links, origin)
+        return super().write(tag, payload, changed, event_id, at_us, run_id, links, origin)
 
     def _give_up_telling(self, error: NotStorableError) -> None:
         if self.problem is None:

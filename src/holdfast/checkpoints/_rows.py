@@ -7,20 +7,16 @@ from operator import attrgetter
 from typing import Any, get_args
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 
 from holdfast.deltas import decode_plain, encode_plain, plain
-from holdfast.events._base import BaseEvent, Columns, Envelope, UnknownEvent, stamp
+from holdfast.events._base import BaseEvent, Envelope, Links, UnknownEvent, stamp
 from holdfast.events._codec import registry
 from holdfast.events._delivery import Encoder
-from holdfast.ports import Row
+from holdfast.ports import Origin, Row
 
-_COLUMNS = (
-    "parent_event_id", "triggered_by_event_id", "started_event_id", "source_type", "source_id", "source_name",
-    "task_id", "task_name", "agent_id", "agent_role",
-)  # fmt: skip
-columns_of: Callable[[Envelope], Columns] = attrgetter(*_COLUMNS)
-"""The last columns of a row."""
+links_of: Callable[[Envelope], Links] = attrgetter("parent_event_id", "triggered_by_event_id", "started_event_id")
+_said_by = attrgetter(*Origin.__struct_fields__)
 _encode = msgspec.json.Encoder().encode
 _PLAIN = frozenset({str, bool, type(None)})
 _EMPTY = frozenset({dict, list})
@@ -94,7 +90,20 @@ def event_of(row: Row, root_run_id: str, previous_event_id: str | None) -> BaseE
 
 def envelope_of(row: Row, root_run_id: str, previous_event_id: str | None, number: int) -> Envelope:
     """The stamp of the event that a row holds."""
-    columns = {name: getattr(row, name) for name in _COLUMNS}
     return Envelope(
-        row.event_id, row.at_us, number, row.run_id, root_run_id, previous_event_id=previous_event_id, **columns
+        row.event_id,
+        row.at_us,
+        number,
+        row.run_id,
+        root_run_id,
+        row.parent_event_id,
+        previous_event_id,
+        row.triggered_by_event_id,
+        row.started_event_id,
+        *astuple(row.origin),
     )
+
+
+def origin_of(envelope: Envelope) -> Origin:
+    """Where an event comes from."""
+    return Origin(*_said_by(envelope))

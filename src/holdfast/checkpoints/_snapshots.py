@@ -33,23 +33,24 @@ class Snapshots:
         self._loop_thread = loop_thread
         self._fold_upto = fold_upto
         self._least = LEAST if least is None else least
-        self._due = self._least
+        self.due_at = self._least
+        """How many bytes the run comes to when the next one is due."""
         self._last = 0
-        """How many bytes there were at the last snapshot."""
+        """How many there were at the last one."""
         self._writing: Future[None] | None = None
 
     def note(self, batch: Batch, taken: int) -> None:
         """A batch was stored, of a run that has come to so many bytes. Starts a snapshot beside the run when one is due; it never
         holds a step up."""
-        if taken - self._last < self._due or batch.status is not None or (self._writing and not self._writing.done()):
+        if taken < self.due_at or batch.status is not None or (self._writing and not self._writing.done()):
             return
-        self._last = taken
+        self._last, self.due_at = taken, taken + self._least
         self._writing = self._loop_thread.submit(self._write(batch.rows[-1].seq))
 
     async def _write(self, seq: int) -> None:
         try:
             data = (await self._fold_upto(seq)).encode()
-            self._due = max(self._least, len(data))
+            self.due_at = self._last + max(self._least, len(data))
             blobs = BlobWriter()
             small = blobs.extract(data)
             await self._store.append(Batch(self._session, blobs=blobs.take_all(), snapshot=Snapshot(seq, small)))

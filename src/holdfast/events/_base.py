@@ -43,8 +43,8 @@ class Envelope(Struct, frozen=True, gc=False):
     agent_role: str | None = None
 
 
-Columns: TypeAlias = tuple[str | None, ...]
-"""The last columns of a journal row: parent, cause and opener, then source, task and agent."""
+Links: TypeAlias = tuple[str | None, str | None, str | None]
+"""The ids of the events that an event hangs under, was caused by, and closes."""
 
 
 class EventMeta(StructMeta):

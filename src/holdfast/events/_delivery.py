@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from holdfast.context import stand_at, standing
-from holdfast.events._base import BaseEvent, Columns
+from holdfast.events._base import BaseEvent, Links
 from holdfast.events._calling import Barrier, HandlerCalls, Item
 from holdfast.events._handlers import HandlerFunction, HandlerTable, Lane, Plan, name_of
 from holdfast.events._mailbox import in_handler
+from holdfast.ports import Origin
 
 if TYPE_CHECKING:
     from ._state import RuntimeState
@@ -54,8 +55,9 @@ class EventLog(Protocol):
         changed: bytes | None,
         event_id: str,
         at_us: int,
-        run_id: str | None,
-        columns: Columns,
+        run_id: str,
+        links: Links,
+        origin: Origin,
     ) -> Any:
         """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp. Returns its
         row."""

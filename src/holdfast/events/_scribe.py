@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from holdfast.context import NOBODY, Forks, Position, Scope, Subject, stand_at, standing
-from holdfast.events._base import BaseEvent, Columns
+from holdfast.events._base import BaseEvent
 from holdfast.events._delivery import EventLog, Outlet, Payload
 from holdfast.events._stamping import describe, opener_of
+from holdfast.ports import Origin
 
 if TYPE_CHECKING:
     from holdfast.events._bus import EventBus
@@ -23,7 +24,7 @@ class Scribe:
     processor's caches cold. So it is one piece, and what stays the same for the run is found once.
     """
 
-    __slots__ = ("_bus", "_columns", "_inside", "_log", "_outlet", "_source", "_subject")
+    __slots__ = ("_bus", "_inside", "_log", "_origin", "_outlet", "_source", "_subject")
 
     def __init__(self, bus: EventBus, inside: Publisher, outlet: Outlet, log: EventLog, source: object) -> None:
         self._bus = bus
@@ -35,17 +36,18 @@ class Scribe:
 
     def _speak_for(self, subject: Subject) -> None:
         self._subject = subject
-        self._columns: Columns = (*astuple(describe(self._source)), *astuple(subject))
+        self._origin = Origin(*astuple(describe(self._source)), *astuple(subject))
 
     def note(self, event_type: type[BaseEvent], payload: Payload, changed: bytes | None = None) -> str | None:
         """Tell of something, with what it changed in the state. Returns the event's id, if there is an event."""
-        inside, outlet, log, here = self._inside, self._outlet, self._log, standing()
+        inside, outlet, here = self._inside, self._outlet, standing()  # three at a time: more make a tuple first
         kind = outlet.unheard.get(event_type)
         if (
             kind is None
             or outlet.version != inside.version
             or len(payload) != kind.size
-            or here.run_id != outlet.run_id
+            or (run_id := here.run_id) is None
+            or run_id != outlet.run_id
             or here.replaying
             or outlet.refused
             or inside.generation != Forks.generation
@@ -53,14 +55,15 @@ class Scribe:
             return self._announce(event_type, payload, changed)
         if here.subject is not self._subject:
             self._speak_for(here.subject)
-        encode, opens, closes, scope, opener = kind.encode, kind.opens, kind.closes, here.scope, None
-        stored = encode(payload)
+        encode, opens, closes = kind.encode, kind.opens, kind.closes
+        stored, scope, opener = encode(payload), here.scope, None
         if closes is not None:  # as `place` has it
             opened = scope if scope is not None and scope.kind == closes else opener_of(scope, closes)
             if opened is not None:
                 scope, opener = opened.outer, opened.event_id
-        new_id, time_ns, show, tree = inside.new_id, inside.time_ns, log.show, outlet.tree  # not as methods: quicker
-        columns = (scope.event_id if scope is not None else None, here.triggered_by, opener) + self._columns  # noqa: RUF005
+        links = (scope.event_id if scope is not None else None, here.triggered_by, opener)
+        new_id, time_ns = inside.new_id, inside.time_ns  # called as they are: quicker
+        log, tree = self._log, outlet.tree
         with inside.lock:
             event_id = None
             if not (inside.stamping or inside.closed or outlet.log is None):
@@ -69,7 +72,8 @@ class Scribe:
                     event_id = new_id()
                     before, tree.last_event_id = tree.last_event_id, event_id
                     tree.sequence = number = tree.sequence + 1
-                    row = log.write(kind.tag, stored, changed, event_id, time_ns() // 1000, here.run_id, columns)
+                    row = log.write(kind.tag, stored, changed, event_id, time_ns() // 1000, run_id, links, self._origin)
+                    show = log.show
                     show((event_type, payload, number, before, row))
                 finally:
                     inside.stamping = False
@@ -78,7 +82,7 @@ class Scribe:
         if opens is not None:
             scope = Scope(event_id, opens, scope)
         if scope is not here.scope:
-            stand_at(Position(here.run_id, scope, here.subject, here.triggered_by, here.step_id))
+            stand_at(Position(run_id, scope, here.subject, here.triggered_by, here.step_id))
         if inside.deferred:
             inside.publish_deferred()
         return event_id

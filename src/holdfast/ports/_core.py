@@ -82,11 +82,11 @@ class Journal(Protocol):
         changed: bytes | None,
         event_id: str,
         at_us: int,
-        run_id: str | None,
-        columns: tuple[str | None, ...],
+        run_id: str,
+        links: tuple[str | None, str | None, str | None],
+        origin: Any,
     ) -> Any:
-        """`record` for an event that nobody hears, so that none was built: its type, its stored form, its stamp; `columns` are the
-        last ones of a `Row`. Returns that."""
+        """`record` for an event that nobody hears, so none was built: its type, its stored form, its stamp. Returns its row."""
         ...
 
     def show(self, unbuilt: Any) -> None:

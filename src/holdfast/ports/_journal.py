@@ -7,10 +7,25 @@ a whole or not at all, and only if the writer still holds the run.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from typing import Protocol
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
+
+
+class Origin(Struct, frozen=True, gc=False, cache_hash=True):
+    """Where an event comes from, and on whose behalf. Most events of a run have the same."""
+
+    source_type: str | None = None
+    source_id: str | None = None
+    source_name: str | None = None
+    task_id: str | None = None
+    task_name: str | None = None
+    agent_id: str | None = None
+    agent_role: str | None = None
+
+
+NOWHERE = Origin()
 
 
 class Row(Struct, frozen=True, gc=False):
@@ -27,13 +42,13 @@ class Row(Struct, frozen=True, gc=False):
     parent_event_id: str | None = None
     triggered_by_event_id: str | None = None
     started_event_id: str | None = None
-    source_type: str | None = None
-    source_id: str | None = None
-    source_name: str | None = None
-    task_id: str | None = None
-    task_name: str | None = None
-    agent_id: str | None = None
-    agent_role: str | None = None
+    origin: Origin = NOWHERE
+
+    @classmethod
+    def of(cls, columns: Sequence[Any]) -> Row:
+        """A row from its columns, those of its origin last."""
+        seq, type_, event_id, at_us, run_id, payload, delta, parent, cause, opener, *origin = columns
+        return Row(seq, type_, event_id, at_us, run_id, payload, delta, parent, cause, opener, Origin(*origin))
 
 
 class Snapshot(Struct, frozen=True):

@@ -164,8 +164,8 @@ def log_view(line: LogLine) -> LogView:
 def event_view(row: Row) -> EventView:
     return EventView(
         row.seq, row.type, row.event_id, row.run_id, moment(row.at_us), msgspec.Raw(row.payload),
-        row.parent_event_id, row.started_event_id, row.triggered_by_event_id, row.source_type, row.source_name,
-        row.task_name, row.agent_role,
+        row.parent_event_id, row.started_event_id, row.triggered_by_event_id,
+        row.origin.source_type, row.origin.source_name, row.origin.task_name, row.origin.agent_role,
     )  # fmt: skip
 
 

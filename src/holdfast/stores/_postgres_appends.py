@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec.structs import astuple
+
 from holdfast.errors import PositionError, StorageError
 from holdfast.ports import Batch, Mark
 from holdfast.stores import _rules as rules
@@ -132,13 +134,7 @@ def _row(nr: int, row: Any) -> tuple[Any, ...]:
         row.parent_event_id,
         row.triggered_by_event_id,
         row.started_event_id,
-        row.source_type,
-        row.source_id,
-        row.source_name,
-        row.task_id,
-        row.task_name,
-        row.agent_id,
-        row.agent_role,
+        *astuple(row.origin),
     )
 
 

@@ -40,7 +40,7 @@ async def page(connection: Any, branch_key: int, segment: rules.Segment) -> list
         size += length
         if size >= rules.PAGE_BYTES:
             break
-    return [Row(*values) for values in await connection.fetch(SQL["page"], *place, rows)]
+    return [Row.of(values) for values in await connection.fetch(SQL["page"], *place, rows)]
 
 
 async def last_snapshot(connection: Any, root_run_id: str, branch: str, upto: int | None) -> Snapshot | None:

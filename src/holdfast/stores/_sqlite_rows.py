@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import astuple
-
-from holdfast.ports import Batch, Mark, Row, RunInfo
+from holdfast.ports import Batch, Mark, Origin, Row, RunInfo
 
 Id = str | bytes
 NULL = 0
@@ -61,34 +59,32 @@ class Bound(dict[Any, Any]):
     """What ids and origins of the rows of one session are bound as. An event's id comes back as the parent, cause or opener of
     others, and where they come from hardly changes: each is made once, and found again without a call."""
 
-    def __missing__(self, key: str | tuple[str | None, ...] | None) -> object:
+    def __missing__(self, key: str | Origin | None) -> object:
         if len(self) >= _BOUND:
             self.clear()
-        self[key] = made = _origin(key) if isinstance(key, tuple) else pack(key)
+        self[key] = made = _columns(key) if isinstance(key, Origin) else pack(key)
         return made
 
 
 _BOUND = 256
 
 
-def _origin(columns: tuple[str | None, ...]) -> tuple[Any, ...]:
-    """The last columns of a row: where its event comes from, on whose behalf."""
-    source_type, source_id, source_name, task_id, task_name, agent_id, agent_role = columns
+def _columns(origin: Origin) -> tuple[Any, ...]:
     return (
-        NULL if source_type is None else source_type,
-        pack(source_id),
-        NULL if source_name is None else source_name,
-        pack(task_id),
-        NULL if task_name is None else task_name,
-        pack(agent_id),
-        NULL if agent_role is None else agent_role,
+        NULL if origin.source_type is None else origin.source_type,
+        pack(origin.source_id),
+        NULL if origin.source_name is None else origin.source_name,
+        pack(origin.task_id),
+        NULL if origin.task_name is None else origin.task_name,
+        pack(origin.agent_id),
+        NULL if origin.agent_role is None else origin.agent_role,
     )
 
 
 def entry_values(branch: int, batch: Batch, head: int, bound: Bound) -> tuple[list[Any], list[Mark]] | None:
     """For `add_event`: all rows of a batch, and in them the marks that are named after them. And the marks that are not.
 
-    None if the rows do not follow `head`. All in one place, and with few names: every step of a run comes through here.
+    None if the rows do not follow `head`. All in one place: every step of a run comes through here.
     """
     rows, inside, others = batch.rows, {}, []
     for mark in batch.marks:
@@ -99,26 +95,27 @@ def entry_values(branch: int, batch: Batch, head: int, bound: Bound) -> tuple[li
         else:
             others.append(mark)
     values: list[Any] = []
+    key = (branch << 32) + head  # `key_of`
     for row in rows:
-        columns = astuple(row)
-        seq, type_, event_id, at_us, run_id, payload, delta, parent, cause, opener = columns[:10]
         head += 1
-        if seq != head:
+        key += 1
+        if row.seq != head:
             return None
-        values += (
-            type_,
-            (branch << 32) + seq,  # `key_of`
-            bound[event_id],
-            at_us,
-            bound[run_id],
-            bound[parent],
-            bound[cause],
-            bound[opener],
-            *bound[columns[10:]],
-            bytearray(payload),
+        delta = row.delta
+        values += [
+            row.type,
+            key,
+            bound[row.event_id],
+            row.at_us,
+            bound[row.run_id],
+            bound[row.parent_event_id],
+            bound[row.triggered_by_event_id],
+            bound[row.started_event_id],
+            *bound[row.origin],
+            bytearray(row.payload),
             NULL if delta is None else bytearray(delta),
-            *inside.get(seq, _NO_MARK),
-        )
+            *inside.get(head, _NO_MARK),
+        ]
     return values, others
 
 
@@ -137,13 +134,15 @@ def to_row(values: tuple[Any, ...]) -> Row:
         unpack_optional(parent),
         unpack_optional(trigger),
         unpack_optional(started),
-        source_type,
-        unpack_optional(source_id),
-        source_name,
-        unpack_optional(task_id),
-        task_name,
-        unpack_optional(agent_id),
-        agent_role,
+        Origin(
+            source_type,
+            unpack_optional(source_id),
+            source_name,
+            unpack_optional(task_id),
+            task_name,
+            unpack_optional(agent_id),
+            agent_role,
+        ),
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import StorageError
 from holdfast.ids import new_id
-from holdfast.ports import Batch, JournalStore, Mark, Snapshot
+from holdfast.ports import Batch, JournalStore, Mark, Origin, Snapshot
 from holdfast.testing._journal_base import (
     NOW,
     SECOND,
@@ -51,13 +51,7 @@ class ReadingConformance(JournalSuite):
             parent_event_id=new_id(),
             triggered_by_event_id=new_id(),
             started_event_id=new_id(),
-            source_type="flow",
-            source_id=new_id(),
-            source_name="Größe",
-            task_id=new_id(),
-            task_name="write",
-            agent_id=new_id(),
-            agent_role="writer",
+            origin=Origin("flow", new_id(), "Größe", new_id(), "write", new_id(), "writer"),
         )
         bare = make_row(2, payload=b"")
         async with self.opened() as store:
@@ -69,7 +63,13 @@ class ReadingConformance(JournalSuite):
         async with self.opened() as store:
             for plain in PLAIN_IDS:
                 session = await open_run(store, make_info(f"run {plain}"))
-                row = make_row(1, event_id=plain, run_id=plain, parent_event_id=plain, source_id=plain, task_id=plain)
+                row = make_row(
+                    1,
+                    event_id=plain,
+                    run_id=plain,
+                    parent_event_id=plain,
+                    origin=Origin(source_id=plain, task_id=plain),
+                )
                 mark = make_mark(1, id=f"mark {plain}", parent_id=plain)
                 await store.append(Batch(session, (row,), marks=(mark,)))
                 assert [back async for back in store.read(session.root_run_id)] == [row]
