@@ -207,7 +207,7 @@ class RunLog(RecordedTree):
                     self._check_written()
                 if self._rows:
                     batch = self._batch(None)
-                    marking = self._begin_marks(batch) if batch.marks else None
+                    marking = self._begin_marks(batch.marks) if batch.marks else None
                     try:
                         self.store.append_now(batch)
                     except Exception as error:
@@ -271,7 +271,7 @@ class RunLog(RecordedTree):
                 self._check_written()
             if self._rows or status is not None:
                 batch = self._batch(status)
-                marking = self._begin_marks(batch) if batch.marks else None
+                marking = self._begin_marks(batch.marks) if batch.marks else None
                 try:
                     if not self.store.append_at_once(batch):
                         await self.store.append(batch)
@@ -302,14 +302,14 @@ class RunLog(RecordedTree):
         self._in_flight = batch = Batch(self.session, tuple(rows), blobs, None, tuple(marks), status, hold)
         return batch
 
-    def _begin_marks(self, batch: Batch) -> Marking | None:
-        """Who is to be told of the marks of a batch, once that they are about to be written."""
+    def _begin_marks(self, marks: tuple[Mark, ...]) -> Marking | None:
+        """Who is to be told of marks, once that they are about to be written."""
         if (marking := self._marking) is None:
             return None
         wants = marking.wants
         if marking.exporter is None and not wants(CheckpointCompletedEvent):
             return None  # most have nobody who listens, and no document to write
-        marking.begin(batch.marks)
+        marking.begin(marks)
         return marking
 
     def _not_stored(self, batch: Batch, error: Exception) -> None:

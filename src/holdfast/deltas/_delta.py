@@ -61,6 +61,7 @@ Operation: TypeAlias = Set | Delete | Append | Splice | Add | Discard
 
 _KINDS: dict[Any, type[Operation]] = {kind.__struct_config__.tag: kind for kind in get_args(Operation)}
 _TEXT = frozenset({str})
+_LARGE = 2**63
 _encode = msgspec.json.encode
 
 
@@ -103,12 +104,12 @@ def _is_row(operation: Operation) -> bool:
         value = operation.values
     else:
         return False
-    if not _TEXT.issuperset(map(type, operation.path)):
+    path = operation.path
+    if not (type(path[0]) is str if len(path) == 1 else _TEXT.issuperset(map(type, path))):
         return False
     kind = type(value)
     if kind is int:
-        is_short: bool = value.bit_length() <= 64
-        return is_short
+        return bool(-_LARGE < value < _LARGE)
     if kind is float:
         return isfinite(value)
     return kind in JSON or (kind is list and JSON.issuperset(map(type, value)))

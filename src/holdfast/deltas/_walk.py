@@ -58,13 +58,14 @@ class Walk(Struct, eq=False):
         staying = len(old)
         for name, before in old.items():
             try:
-                if new[name] is before:
-                    continue
+                value = new[name]
             except KeyError:
                 staying -= 1
                 self._record(Delete((*path, name)), partial(old.pop, name))
                 continue
-            value, kind = new[name], type(before)
+            if value is before:
+                continue
+            kind = type(before)
             if kind is int and type(value) is int:
                 if before != value:
                     self.operations.append(Set((*path, name), value))

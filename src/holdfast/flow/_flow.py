@@ -163,8 +163,9 @@ class Flow(Generic[S]):
     @property
     def state(self) -> S:
         """The state: in a method, that method's own view of it; outside, that of the latest run."""
-        kickoff = self._live.get(standing().run_id) or self._kickoff()  # the first in nearly every case
-        return kickoff.cell.current()  # type: ignore[no-any-return]
+        here = standing()
+        kickoff = self._live.get(here.run_id) or self._kickoff()  # the first in nearly every case
+        return kickoff.cell.seen_from(here)  # type: ignore[no-any-return]
 
     @state.setter
     def state(self, value: S) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from holdfast.context import position
+from holdfast.context import Position, standing
 from holdfast.deltas import (
     WITHHELD,
     Delta,
@@ -93,24 +93,26 @@ class SharedState:
 
         Raises RunEndedError for a step that is over, UsageError while several steps run and it cannot be told which asks.
         """
-        here = position.get()
+        return self.seen_from(standing())
+
+    def seen_from(self, here: Position) -> Any:
+        """`current`, for code that stands there."""
         if here.step_id == self._alone and here.run_id == self._run_id and self._alone is not None:
             return self._state  # as nearly always: every look at the state comes through here
-        view = self._view()
+        view = self._view(here)
         return self._state if view is None else view.state
 
     def replace(self, state: Any) -> None:
         """Put another state in its place, for the step that asks."""
         with self._lock:
-            view = self._view()
+            view = self._view(standing())
             if view is None:
                 self._state = state
             else:
                 view.state = state
 
-    def _view(self) -> View | None:
+    def _view(self, here: Position) -> View | None:
         """The view of the step that asks; None for the state itself."""
-        here = position.get()
         if here.step_id is not None and here.run_id == self._run_id:
             if here.step_id == self._alone:
                 return None

@@ -123,12 +123,12 @@ def results_needed(state: GraphState) -> set[str]:
 
 
 def _start(graph: Graph, state: GraphState, fact: Started) -> GraphState:
-    for place, execution in enumerate(state.ready):
-        if execution.number == fact.number and execution.step == fact.step and fact.step in graph.by_name:
-            ready = state.ready[:place] + state.ready[place + 1 :]
+    step, number, ready = fact.step, fact.number, state.ready
+    for place, execution in enumerate(ready):
+        if execution.number == number and execution.step == step and step in graph.by_name:
             running = state.running.copy()
             running[execution.key] = execution
-            return replace(state, ready=ready, running=running)
+            return replace(state, ready=ready[:place] + ready[place + 1 :], running=running)
     return state
 
 
@@ -221,7 +221,8 @@ def _arrive(
     here are new dictionaries that nobody has seen yet.
     """
     counts, running, won = state.counts.copy(), state.running.copy(), state.won.copy()
-    ready, arrived, losers, tolerated, last = state.ready, state.arrived, state.losers, state.tolerated, state.last
+    ready, arrived = state.ready, state.arrived
+    losers, tolerated, last = state.losers, state.tolerated, state.last
     if completed is not None:
         running.pop(completed, None)  # it is not there if it waited
         last = completed

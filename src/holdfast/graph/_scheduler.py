@@ -100,8 +100,9 @@ class Scheduler:
     def drive_in_thread(self) -> list[Command]:
         """Run blocking steps one after the other in this thread. Returns the commands that need more than that."""
         run, program, log, cell = self.run, self.program, self._log, self._cell
+        outlet = run.outlet
         while True:
-            if run.outlet.crowding() is not None:
+            if (outlet.crowded is not None or outlet.parent is not None) and outlet.crowding() is not None:
                 self._await_reader_in_thread()
             commands = self.decide()
             alone = self._alone(commands)
@@ -407,10 +408,10 @@ class Scheduler:
 
     def place(self, execution: Execution) -> Position:
         """Where what an execution says and does stands."""
-        here = self.run.place
-        cause = self.event_ids.get(execution.cause or "")
+        run = self.run
+        here, cause = run.place, self.event_ids.get(execution.cause or "")
         subject = self.program.subject(execution.step) or here.subject
-        return Position(self.run.id, here.scope, subject, cause or here.triggered_by, execution.key)
+        return Position(run.id, here.scope, subject, cause or here.triggered_by, execution.key)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

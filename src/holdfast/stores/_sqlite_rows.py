@@ -13,6 +13,7 @@ from holdfast.ports import Batch, Mark, Origin, Row, RunInfo
 
 Id = str | bytes
 NULL = 0
+_from_hex = bytearray.fromhex
 
 
 def pack(text: str | None) -> str | bytearray | int:
@@ -21,7 +22,7 @@ def pack(text: str | None) -> str | bytearray | int:
         return NULL
     if len(text) == 36 and text[8:24:5] == "----" and text == text.lower():
         try:
-            packed = bytearray.fromhex(text.replace("-", ""))
+            packed = _from_hex(text.replace("-", ""))
         except ValueError:
             return text
         return packed if len(packed) == 16 else text  # there are spaces in it, which `fromhex` takes for nothing
@@ -60,8 +61,6 @@ class Bound(dict[Any, Any]):
     others, and where they come from hardly changes: each is made once, and found again without a call."""
 
     def __missing__(self, key: str | Origin | None) -> object:
-        if len(self) >= _BOUND:
-            self.clear()
         self[key] = made = _columns(key) if isinstance(key, Origin) else pack(key)
         return made
 
@@ -95,17 +94,20 @@ def entry_values(branch: int, batch: Batch, head: int, bound: Bound) -> tuple[li
         else:
             others.append(mark)
     values: list[Any] = []
+    if len(bound) > _BOUND:
+        bound.clear()
     key = (branch << 32) + head  # `key_of`
     for row in rows:
         head += 1
         key += 1
         if row.seq != head:
             return None
-        delta = row.delta
+        delta, event_id = row.delta, row.event_id
+        bound[event_id] = packed = pack(event_id)
         values += [
             row.type,
             key,
-            bound[row.event_id],
+            packed,
             row.at_us,
             bound[row.run_id],
             bound[row.parent_event_id],
