@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from holdfast.checkpoints._rows import event_of
 from holdfast.errors import StorageError
 from holdfast.events._base import BaseEvent
 from holdfast.graph import Graph, GraphState
-from holdfast.ports import JournalStore, Mark, Row, RunInfo
+from holdfast.ports import BranchInfo, JournalStore, Mark, Row, RunInfo
 
 
 class Place(Struct, frozen=True):
@@ -68,9 +68,8 @@ class Restored(Struct):
 async def locate(store: JournalStore, checkpoint: str) -> Place:
     """Where a checkpoint is: a mark's id, or a run's id for its head. Raises StorageError if there is none."""
     info = await store.run(checkpoint)  # first: a run is quickly found
-    if info is not None:  # its head is that of the branch it took last
-        branch = max(await store.branches(checkpoint), key=lambda found: found.created_us).name
-        return Place(info, branch)
+    if info is not None:
+        return Place(info, taken_last(await store.branches(checkpoint)).name)
     mark = await store.mark(checkpoint)
     info = await store.run(mark.root_run_id) if mark is not None else None
     if mark is None or info is None:
@@ -78,6 +77,12 @@ async def locate(store: JournalStore, checkpoint: str) -> Place:
             f"no checkpoint and no run is called {checkpoint!r}; `holdfast checkpoint list` says what there is"
         )
     return Place(info, mark.branch, mark.seq, mark)
+
+
+def taken_last(branches: Iterable[BranchInfo]) -> BranchInfo:
+    """The branch whose head a run's id stands for. One without a row was begun, or brought by a file, but never gone on with."""
+    taken = [branch for branch in branches if branch.parent is None or branch.head > branch.fork_seq]
+    return max(taken, key=lambda branch: branch.created_us)
 
 
 async def restore(store: JournalStore, checkpoint: str, graph: Graph | None = None) -> Restored:
