@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast import CheckpointConfig, Flow, FlowState, Runtime, listen, router, start
-from holdfast.checkpoints import JsonProvider, SqliteProvider
+from holdfast import CheckpointConfig, Flow, FlowState, Runtime, listen, or_, router, start
+from holdfast.checkpoints import JournalProvider, JsonProvider, SqliteProvider
 from holdfast.errors import GraphChangedError, StorageError, UsageError
 from holdfast.events import (
     CheckpointCompletedEvent,
@@ -26,7 +26,7 @@ from holdfast.events import (
     MethodExecutionStartedEvent,
 )
 from holdfast.ports import Mark
-from holdfast.stores import SqliteStore
+from holdfast.stores import MemoryStore, SqliteStore
 
 
 class Sum(FlowState):
@@ -339,6 +339,53 @@ def test_checkpoints_are_told_of_and_bounded(tmp_path: Path, runtime: Runtime) -
     files = JsonProvider(tmp_path / "files")
     Adds(checkpoint=CheckpointConfig(files, max_checkpoints=1), runtime=runtime).kickoff()
     assert len(files.list()) == 1
+
+
+def test_max_checkpoints_bounds_the_branch_that_was_run_and_no_other(runtime: Runtime) -> None:
+    """What was not among the newest thousand was dropped, whichever branch it was on."""
+
+    class Counts(Flow[dict[str, Any]]):
+        max_method_calls = 1_000
+
+        @start()
+        def begin(self) -> None:
+            self.state["n"] = 0
+
+        @listen(or_(begin, "again"))
+        def count(self) -> None:
+            self.state["n"] += 1
+
+        @router(count)
+        def check(self) -> str:
+            return "again" if self.state["n"] < self.state["upto"] else "done"
+
+    with JournalProvider(MemoryStore()) as provider:
+        config = CheckpointConfig(provider, on_events=("*",))
+        Counts(checkpoint=config, runtime=runtime).kickoff({"upto": 2})
+        on_main = provider.list()
+        bounded = CheckpointConfig(provider, on_events=("*",), max_checkpoints=3)
+        edited = {"upto": 300}
+        where = on_main[len(on_main) // 2].id
+        Counts.fork(where, branch="long", state=edited, checkpoint=bounded, runtime=runtime).kickoff()
+        kept = [info for info in provider.list() if info.branch == "main"]
+        assert [info.id for info in kept] == [info.id for info in on_main]
+        assert len(provider.list()) == len(kept) + 3
+
+
+def test_max_checkpoints_keeps_one_that_a_branch_stands_on(runtime: Runtime) -> None:
+    """The rows stayed, and the checkpoint where the branch had left was dropped."""
+    with JournalProvider(MemoryStore()) as provider:
+        config = CheckpointConfig(provider, on_events=("*",))
+        broken = BreaksAtThree(checkpoint=config, runtime=runtime)
+        with pytest.raises(ConnectionError):
+            broken.kickoff()
+        head, *_, stood_on, _, _ = provider.list()
+        side = BreaksAtThree.fork(stood_on.id, branch="side", checkpoint=config, runtime=runtime)
+        with pytest.raises(ConnectionError):
+            side.kickoff()
+        bounded = CheckpointConfig(provider, max_checkpoints=1)
+        Adds(checkpoint=bounded, runtime=runtime).kickoff(from_checkpoint=head.id)
+        assert stood_on.id in {info.id for info in provider.list()}
 
 
 def test_a_file_that_cannot_be_written_is_told_of_and_the_run_goes_on(tmp_path: Path, runtime: Runtime) -> None:
