@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field, SecretStr
+from msgspec import Struct
+from pydantic import BaseModel, Field, SecretStr, computed_field
+from typing_extensions import TypedDict
 
 from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, listen, persist, start
 from holdfast.checkpoints import JsonProvider
@@ -151,6 +153,87 @@ def test_dataclasses_and_dicts_keep_their_secrets_too(kind: Any, tmp_path: Path,
         assert One(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff() == "done"
     for secret in SECRETS:
         assert secret.encode() not in bytes_in(tmp_path)
+
+
+class Shown(BaseModel):
+    """Has a form of its own, so that its fields alone do not tell how it is written."""
+
+    key: SecretStr = SecretStr("sk-typed")
+    token: Annotated[str, sensitive] = "sk-marked"
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def length(self) -> int:
+        return len(self.token)
+
+
+class Within(FlowState):
+    maybe: Annotated[str, sensitive] | None = "sk-marked"
+    several: list[Annotated[str, sensitive]] = ["sk-listed"]  # noqa: RUF012 - pydantic copies it
+    none_yet: list[Annotated[str, sensitive]] = []  # noqa: RUF012
+    typed: list[Record] = [{"token": "sk-nested"}]  # noqa: RUF012
+    shown: Shown = Shown()
+
+
+class Record(TypedDict):
+    token: Annotated[str, sensitive]
+
+
+class Packed(Struct):
+    id: str = ""
+    token: Annotated[str, sensitive] = "sk-marked"
+
+
+@dataclass
+class Unresolved:
+    id: str = ""
+    token: Annotated[str, sensitive] = "sk-marked"
+    maybe: Annotated[str, sensitive] | None = "sk-extra"
+    other: OnlySeenByATypeChecker | None = None  # type: ignore[name-defined] # noqa: F821
+    whole: Annotated[OnlySeenByATypeChecker, sensitive] = "sk-nested"  # type: ignore[name-defined] # noqa: F821
+
+
+@pytest.mark.parametrize("kind", [Within, {"within": Within()}, Packed, {"packed": Packed()}, Unresolved])
+def test_s1_10_a_mark_hides_its_field_wherever_it_stands(kind: Any, tmp_path: Path, runtime: Runtime) -> None:
+    """Marks were seen only at the top of an annotation, not in a struct, nor in a model that decides how it is written; those of a
+    dataclass not at all if one of its annotations could not be resolved."""
+
+    class One(Flow[Any]):
+        initial_state = kind
+
+        @start()
+        def go(self) -> Any:
+            return self.state if not isinstance(self.state, dict) else dict(self.state)
+
+    with SqliteStore(tmp_path / "journal.db") as store:
+        One(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
+    for secret in SECRETS:
+        assert secret.encode() not in bytes_in(tmp_path)
+
+
+def test_a_secret_in_a_model_with_a_form_of_its_own_is_put_back(store: SqliteStore, runtime: Runtime) -> None:
+    """It was stored as asterisks, and came back as these."""
+
+    class One(Flow[Within]):
+        broken = True
+
+        @start()
+        def go(self) -> None:
+            pass
+
+        @listen(go)
+        def use(self) -> list[Any]:
+            if self.broken:
+                raise ConnectionError
+            shown = self.state.shown
+            return [shown.key.get_secret_value(), shown.token, self.state.maybe, self.state.several]
+
+    known = {"shown.key": "a", "shown.token": "b", "maybe": "c", "several": ["d"], "typed": []}
+    flow = One(checkpoint=CheckpointConfig(store, secrets=known.get), runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    flow.broken = False
+    assert flow.kickoff(from_checkpoint=str(flow.run_id)) == ["a", "b", "c", ["d"]]
 
 
 def test_missing_secrets_are_pending_in_another_process_and_may_come_as_inputs(
