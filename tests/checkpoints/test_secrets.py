@@ -236,6 +236,39 @@ def test_a_secret_in_a_model_with_a_form_of_its_own_is_put_back(store: SqliteSto
     assert flow.kickoff(from_checkpoint=str(flow.run_id)) == ["a", "b", "c", ["d"]]
 
 
+class Pin(FlowState):
+    pin: Annotated[int, sensitive] = 4711
+    maybe: Annotated[int | None, sensitive] = None
+    public: str = ""
+
+
+class Opens(Flow[Pin]):
+    broken = True
+
+    @start()
+    def prepare(self) -> None:
+        self.state.maybe = 5
+
+    @listen(prepare)
+    def use(self) -> tuple[int, int | None]:
+        if self.broken:
+            raise ConnectionError
+        return self.state.pin, self.state.maybe
+
+
+def test_a_secret_that_is_no_text_can_be_looked_at_forked_and_put_back(store: SqliteStore, runtime: Runtime) -> None:
+    """Asterisks do not fit a number, so the flow could not even be made."""
+    config = CheckpointConfig(store, secrets={"pin": "42", "maybe": "43"}.get)
+    with pytest.raises(ConnectionError):
+        Opens(checkpoint=config, runtime=runtime).kickoff({"pin": 8_765_432})
+    [run] = asyncio.run(store.runs())
+    flow = Opens.from_checkpoint(run.root_run_id, checkpoint=config, runtime=runtime)
+    assert (flow.state.pin, flow.state.maybe) == (4711, None)
+    flow = Opens.fork(run.root_run_id, state={"public": "x"}, checkpoint=config, runtime=runtime)
+    flow.broken = False
+    assert flow.kickoff() == (42, 43)
+
+
 def test_missing_secrets_are_pending_in_another_process_and_may_come_as_inputs(
     store: SqliteStore, runtime: Runtime
 ) -> None:

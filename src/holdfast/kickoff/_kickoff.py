@@ -22,7 +22,7 @@ from holdfast.kickoff._asking import Asking
 from holdfast.kickoff._budget import Meter, watch_time
 from holdfast.kickoff._opening import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
 from holdfast.kickoff._outputs import Outputs
-from holdfast.kickoff._secrets import hide_again, rebuild, told_inputs, with_hidden, with_secrets
+from holdfast.kickoff._secrets import hide_again, rebuild, shown_state, told_inputs, with_secrets
 from holdfast.kickoff._state import fresh_state, restore_state, update_state
 from holdfast.ports import HumanRequest, JournalStore, Usage
 from holdfast.runs import End, Run, RunStatus
@@ -72,7 +72,7 @@ class Kickoff:
     def show(self, restored: Restored, runtime: Any) -> None:
         """Be what was recorded, to be looked at before it goes on."""
         if restored.is_begun:
-            self.cell = SharedState(restore_state(fresh_state(self._front.state_example), with_hidden(restored.state)))
+            self.cell = SharedState(shown_state(fresh_state(self._front.state_example), restored.state))
         reader = self._reader(runtime, restored.store, restored.info.root_run_id, restored.branch, restored.seq)
         self.outputs = Outputs(reader, complete=False)
         self.feedback = [
@@ -120,7 +120,7 @@ class Kickoff:
         assert self._opening.progress is not None
         progress = self._opening.progress
         results = typed_results(self._front, progress.results)
-        self.cell = SharedState(restore_state(fresh_state(self._front.state_example), with_hidden(progress.state)))
+        self.cell = SharedState(shown_state(fresh_state(self._front.state_example), progress.state))
         for result in results.values():
             self._completed(result)
         self._front.begins("", self)
@@ -249,7 +249,7 @@ class Kickoff:
         answers = self._opening.log.answers if self._opening is not None else {}
         given = {**(self._plan.edits or {}), **self._plan.inputs, **answers}
         revealed = with_secrets(progress.state, run.id, self._front.name, config.secrets if config else None, given)
-        return hide_again(restore_state(example, revealed), withheld_in(progress.state))
+        return hide_again(restore_state(example, revealed), progress.state)
 
     def _changes(self) -> dict[str, Any]:
         """Fields of the state to set. What brought a secret back is in its place already, and hidden there."""
