@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, listen, persist, start
 from holdfast.checkpoints import JsonProvider
 from holdfast.deltas import sensitive
+from holdfast.errors import FlowInputError
 from holdfast.events import FlowStartedEvent
 from holdfast.stores import MemoryPersistence, SqliteStore
 
@@ -267,6 +268,22 @@ def test_a_secret_that_is_no_text_can_be_looked_at_forked_and_put_back(store: Sq
     flow = Opens.fork(run.root_run_id, state={"public": "x"}, checkpoint=config, runtime=runtime)
     flow.broken = False
     assert flow.kickoff() == (42, 43)
+
+
+def test_an_error_about_a_value_that_does_not_fit_does_not_tell_it(tmp_path: Path, runtime: Runtime) -> None:
+    """The error is written down, and quoted what it was about: secrets."""
+    with SqliteStore(tmp_path / "journal.db") as store:
+        config = CheckpointConfig(store, secrets=lambda path: "sk-of-a-vault")
+        with pytest.raises(FlowInputError, match="pin: Input should be a valid integer") as told:
+            Opens(checkpoint=config, runtime=runtime).kickoff({"pin": "sk-of-a-user"})
+        assert "sk-" not in str(told.value)
+        with pytest.raises(ConnectionError):
+            Opens(checkpoint=config, runtime=runtime).kickoff()
+        run_id = asyncio.run(store.runs())[0].root_run_id
+        flow = Opens(checkpoint=config, runtime=runtime)
+        with pytest.raises(FlowInputError, match="does not fit Pin any more: pin: Input should be a valid integer"):
+            flow.kickoff(from_checkpoint=run_id)
+    assert b"sk-of" not in bytes_in(tmp_path)
 
 
 def test_missing_secrets_are_pending_in_another_process_and_may_come_as_inputs(

@@ -92,7 +92,17 @@ def restore_state(example: Any, plain: Mapping[str, Any]) -> Any:
             return type(example).model_validate(dict(plain), by_alias=False, by_name=True)
         return _restore_dataclass(type(example), plain)
     except (ValidationError, TypeError) as error:
-        raise FlowInputError(f"what was stored does not fit {type(example).__name__} any more: {error}") from error
+        raise FlowInputError(
+            f"what was stored does not fit {type(example).__name__} any more: {_said(error)}"
+        ) from None
+
+
+def _said(error: Exception) -> str:
+    """What does not fit, and where, without the values: one may be a secret, and errors are written down."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
 
 
 def _restore_dataclass(kind: type, plain: Mapping[str, Any]) -> Any:
@@ -118,7 +128,7 @@ def update_state(state: Any, inputs: Mapping[str, Any]) -> Any:
         try:
             return type(state).model_validate({**kept, **inputs}, by_alias=True, by_name=True)
         except ValidationError as error:
-            raise FlowInputError(f"these inputs do not fit {type(state).__name__}: {error}") from error
+            raise FlowInputError(f"these inputs do not fit {type(state).__name__}: {_said(error)}") from None
     changed = copy.copy(state)  # not dataclasses.replace: that would reset fields that are not arguments
     for name, value in inputs.items():
         setattr(changed, name, value)
