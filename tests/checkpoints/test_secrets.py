@@ -18,6 +18,7 @@ from holdfast.checkpoints import JsonProvider
 from holdfast.deltas import sensitive
 from holdfast.errors import FlowInputError
 from holdfast.events import FlowStartedEvent
+from holdfast.human import LaterProvider
 from holdfast.stores import MemoryPersistence, SqliteStore
 
 SECRETS = ("sk-typed", "sk-marked", "sk-extra", "sk-nested", "sk-listed", "sk-result")
@@ -284,6 +285,34 @@ def test_an_error_about_a_value_that_does_not_fit_does_not_tell_it(tmp_path: Pat
         with pytest.raises(FlowInputError, match="does not fit Pin any more: pin: Input should be a valid integer"):
             flow.kickoff(from_checkpoint=run_id)
     assert b"sk-of" not in bytes_in(tmp_path)
+
+
+def test_several_missing_secrets_and_an_answer_are_brought_one_after_the_other(
+    store: SqliteStore, runtime: Runtime
+) -> None:
+    """Each `resume` forgot what the one before had brought, so a run that lacked two could not be gone on with."""
+
+    class Two(Flow[dict[str, Any]]):
+        @start()
+        def prepare(self) -> None:
+            self.state["keys"] = {"a.b": SecretStr("sk-typed")}
+            self.state["pair"] = (SecretStr("sk-nested"), "public")
+
+        @listen(prepare)
+        def use(self) -> list[Any]:
+            answer = self.ask("Go on?")
+            self.state["used"] = True
+            return [answer, self.state["keys"]["a.b"], self.state["pair"]]
+
+    config = CheckpointConfig(store, secrets=lambda path: None)
+    flow = Two(checkpoint=config, runtime=runtime, human=LaterProvider())
+    assert isinstance(flow.kickoff(), Pending)
+    later = Two.from_pending(str(flow.run_id), checkpoint=config, runtime=runtime, human=LaterProvider())
+    question, first, second = (request.id for request in later.pending)
+    assert isinstance(later.resume("yes", request_id=question), Pending)
+    assert isinstance(later.resume("one", request_id=first), Pending)
+    answer, key, pair = later.resume("two", request_id=second)
+    assert (answer, key.get_secret_value(), pair[0].get_secret_value(), pair[1]) == ("yes", "one", "two", "public")
 
 
 def test_missing_secrets_are_pending_in_another_process_and_may_come_as_inputs(
