@@ -197,12 +197,12 @@ class Flow(Generic[S]):
     @property
     def human_feedback_history(self) -> list[HumanFeedbackResult]:
         """What people said in the latest run, oldest first; the last hundred."""
-        return list(self._kickoff().feedback)
+        return self._kickoff().feedback.all()
 
     @property
     def last_human_feedback(self) -> HumanFeedbackResult | None:
         """What a person said last in the latest run."""
-        return next(reversed(self._kickoff().feedback), None)
+        return next(reversed(self._kickoff().feedback.all()), None)
 
     @property
     def entity_id(self) -> str:

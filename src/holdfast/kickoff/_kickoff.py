@@ -17,11 +17,10 @@ from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
 from holdfast.graph import Scheduler, end_with
 from holdfast.graph._cell import Changes, SharedState
-from holdfast.human import HumanFeedbackResult
 from holdfast.kickoff._asking import Asking
 from holdfast.kickoff._budget import Meter, watch_time
 from holdfast.kickoff._opening import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
-from holdfast.kickoff._outputs import Outputs
+from holdfast.kickoff._outputs import Feedback, Outputs
 from holdfast.kickoff._secrets import hide_again, rebuild, shown_state, told_inputs, with_secrets
 from holdfast.kickoff._state import fresh_state, restore_state, update_state
 from holdfast.ports import HumanRequest, JournalStore, Usage
@@ -51,7 +50,7 @@ class Kickoff:
         self._front = front
         self._plan = plan
         self._opening = opening
-        self.feedback: list[HumanFeedbackResult] = []
+        self.feedback = Feedback()
         self.outputs = Outputs()
         self.asking: Asking | None = None
         self.run_id: str | None = None
@@ -75,11 +74,7 @@ class Kickoff:
             self.cell = SharedState(shown_state(fresh_state(self._front.state_example), restored.state))
         reader = self._reader(runtime, restored.store, restored.info.root_run_id, restored.branch, restored.seq)
         self.outputs = Outputs(reader, complete=False)
-        self.feedback = [
-            result
-            for result in typed_results(self._front, restored.results).values()
-            if isinstance(result, HumanFeedbackResult)
-        ]
+        self.feedback = Feedback(reader)
         self.results = typed_results(self._front, restored.results)
         self.usage = restored.fold.root.usage
         self._counts = lambda: dict(restored.graph.counts)
@@ -284,6 +279,7 @@ class Kickoff:
         scheduler.state = progress.standing
         scheduler.results = typed_results(self._front, progress.results)
         scheduler.event_ids = dict(progress.event_ids)
+        self.feedback = Feedback(self._before(run, opening))
         self._front.reach(progress.agents)
         here = run.place
         scope = Scope(progress.opened_by, self._front.kind, here.scope) if progress.opened_by else here.scope
@@ -295,11 +291,16 @@ class Kickoff:
         for event in opening.shown:
             run.host.event_bus.replay(self._front.entity, event)
 
+    def _before(self, run: Run, opening: Opening) -> Callable[[], list[Any]]:
+        """What reads the results of before it was taken up again; of a run inside another, those that are still known."""
+        if opening.is_inner:
+            known = [*self.recorded().values()]
+            return lambda: known
+        return self._reader(run.host, opening.log.store, run.id, opening.branch, opening.log.session.head)
+
     def _completed(self, result: Any) -> None:
         self.outputs.add(result)
-        if isinstance(result, HumanFeedbackResult):
-            self.feedback.append(result)
-            del self.feedback[:-100]
+        self.feedback.add(result)
         if self._saving is not None:
             self._saving.completed(self.cell)
 
