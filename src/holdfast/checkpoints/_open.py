@@ -53,7 +53,7 @@ class Journalling(Struct, frozen=True):
 
     async def resume(self, restored: Restored, graph: Graph, made_by: str) -> tuple[RunLog, RunRef]:
         """Take over a recorded run. Raises GraphChangedError, RunBusyError, or StorageError for one that has ended."""
-        status = RunStatus(restored.info.status)
+        status = restored.info.status
         if status in (RunStatus.COMPLETED, RunStatus.CANCELLED):
             raise StorageError(
                 f"run {restored.info.root_run_id} is {status}; it can only be forked: "

@@ -14,10 +14,13 @@ from holdfast.checkpoints._definition import Definition
 from holdfast.checkpoints._facts import COMPLETED, STARTED, result_of, step_key
 from holdfast.checkpoints._fold import Fold
 from holdfast.checkpoints._rows import event_of
-from holdfast.errors import StorageError
+from holdfast.errors import CorruptStoreError, StorageError, StoreUnavailableError
 from holdfast.events._base import BaseEvent
 from holdfast.graph import Graph, GraphState
 from holdfast.ports import BranchInfo, JournalStore, Mark, Row, RunInfo
+
+_ODD = (StorageError, msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError)
+"""What rows that nobody of ours wrote, or a disk has changed, may come to."""
 
 
 class Place(Struct, frozen=True):
@@ -96,15 +99,29 @@ async def restore(store: JournalStore, checkpoint: str, graph: Graph | None = No
 
 
 async def fold_upto(store: JournalStore, place: Place, graph: Graph) -> Fold:
-    """What the journal amounts to at a place."""
+    """What the journal amounts to at a place. Raises CorruptStoreError, saying where, if what is stored there cannot be read."""
     root_run_id = place.info.root_run_id
     blobs = BlobReader(store.blob)
     fold = Fold(root_run_id, graph)
     snapshot = await store.last_snapshot(root_run_id, branch=place.branch, upto=place.upto)
-    if snapshot is not None:
-        fold = Fold.decode(root_run_id, graph, await blobs.resolve(snapshot.data))
-    async for row in store.read(root_run_id, branch=place.branch, after=fold.seq, upto=place.upto):
-        fold.take(await blobs.resolve_row(row))
+    at = 0
+    try:
+        if snapshot is not None:
+            at = snapshot.seq
+            fold = Fold.decode(root_run_id, graph, await blobs.resolve(snapshot.data))
+        async for row in store.read(root_run_id, branch=place.branch, after=fold.seq, upto=place.upto):
+            at = row.seq
+            fold.take(await blobs.resolve_row(row))
+    except _ODD as error:
+        if not at or isinstance(
+            error, StoreUnavailableError | CorruptStoreError
+        ):  # the store itself says what is wrong
+            raise
+        raise CorruptStoreError(
+            f"run {root_run_id} cannot be restored: what is stored at position {at} of branch {place.branch!r} cannot be read "
+            f"({str(error) or type(error).__name__}). Nothing was changed. An earlier checkpoint may be whole: "
+            f"`holdfast checkpoint list --run {root_run_id}` lists them"
+        ) from error
     return fold
 
 
