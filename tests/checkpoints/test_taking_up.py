@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import CheckpointConfig, Flow, FlowState, Runtime, listen, or_, router, start
 from holdfast.checkpoints import JournalProvider, JsonProvider, SqliteProvider
-from holdfast.errors import GraphChangedError, StorageError, UsageError
+from holdfast.errors import CorruptStoreError, GraphChangedError, StorageError, UsageError
 from holdfast.events import (
     CheckpointCompletedEvent,
     CheckpointFailedEvent,
@@ -299,6 +299,24 @@ def test_with_json_a_run_goes_on_from_a_file_by_its_id(tmp_path: Path, runtime: 
     assert flow.kickoff(from_checkpoint=newest.id) == 6
     assert flow.calls == ["three"]
     assert len(provider.list()) == 3
+
+
+def test_with_json_a_run_goes_on_from_a_file_that_is_somewhere_else(tmp_path: Path, runtime: Runtime) -> None:
+    """Only files of the folder where the run is written down now were found."""
+    there, here = JsonProvider(tmp_path / "there"), JsonProvider(tmp_path / "here")
+    broken_run(CheckpointConfig(there), runtime)
+    file = there.list()[0].location
+    config = CheckpointConfig(here)
+    assert Adds(checkpoint=config, runtime=runtime).kickoff(from_checkpoint=Path(file)) == 6
+    flow = Adds.from_checkpoint(file, checkpoint=config, runtime=runtime)
+    assert (flow.state.total, flow.kickoff(), flow.calls) == (3, 6, ["three"])
+    forked = Adds.fork(file, branch="side", state={"total": 10}, checkpoint=config, runtime=runtime)
+    assert forked.kickoff() == 13
+    assert len(here.list()) == 3
+    torn = tmp_path / "torn.json"
+    torn.write_bytes(Path(file).read_bytes()[:-100])
+    with pytest.raises(CorruptStoreError, match=str(torn)):
+        Adds.from_checkpoint(torn, checkpoint=config, runtime=runtime)
 
 
 def test_a_provider_of_a_journal_is_where_runs_are_written_down(tmp_path: Path, runtime: Runtime) -> None:
