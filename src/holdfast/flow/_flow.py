@@ -30,8 +30,8 @@ from holdfast.kickoff import (
     Starter,
     checked_budget,
     checkpoint_config,
+    exchanged,
     human_provider,
-    with_id,
 )
 from holdfast.ports import HumanProvider, HumanRequest, Usage
 
@@ -168,7 +168,8 @@ class Flow(Generic[S]):
 
     @state.setter
     def state(self, value: S) -> None:
-        self._kickoff().cell.replace(with_id(value))
+        cell = self._kickoff().cell
+        cell.replace(exchanged(cell.current(), value))
 
     @property
     def method_outputs(self) -> list[Any]:

@@ -46,27 +46,44 @@ def _copy(state: Any) -> Any:
     return state.model_copy(deep=True) if isinstance(state, BaseModel) else copy.deepcopy(state)
 
 
-def with_id(state: Any) -> Any:
-    """The state, given an id if it has none. A model without an `id` field gets a subclass that has one.
+def with_id(state: Any, known: str = "") -> Any:
+    """The state, given an id if it has none: a known one, or a new one. A model without an `id` field gets a subclass that has one.
 
     Raises FlowInputError for what cannot be the state of a flow.
     """
     if isinstance(state, dict):
         if not state.get("id"):
-            state["id"] = new_id()
+            state["id"] = known or new_id()
         return state
     if isinstance(state, BaseModel) and "id" not in type(state).model_fields:
-        return _with_id_field(type(state)).model_validate(dict(state), by_alias=True, by_name=True)
+        has = {"id": known} if known else {}
+        return _with_id_field(type(state)).model_validate(dict(state) | has, by_alias=True, by_name=True)
     if not _can_be_state(state):
         name = type(state).__name__
         raise FlowInputError(
             f"the state of a flow is a pydantic model, a dataclass or a dict, and {name} is none of them"
         )
-    if not getattr(state, "id", None):
+    made_up = bool(known) and isinstance(state, BaseModel) and "id" not in state.model_fields_set
+    if made_up or not getattr(state, "id", None):
         if dataclasses.is_dataclass(state) and "id" not in {f.name for f in dataclasses.fields(state)}:
             raise FlowInputError(f"{type(state).__name__} needs a field `id: str = ''` to be the state of a flow")
-        state.id = new_id()
+        _set_id(state, known or new_id())
     return state
+
+
+def exchanged(state: Any, other: Any) -> Any:
+    """Another state in the place of one: it has that one's id, unless it comes with its own."""
+    known = state.get("id") if isinstance(state, dict) else getattr(state, "id", None)
+    return with_id(other, str(known or ""))
+
+
+def _set_id(state: Any, state_id: str) -> None:
+    try:
+        state.id = state_id
+    except (AttributeError, ValidationError) as error:
+        raise FlowInputError(
+            f"{type(state).__name__} cannot be the state of a flow: its id cannot be set, because it is frozen"
+        ) from error
 
 
 def _can_be_state(value: object) -> bool:
