@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from holdfast import serde
-from holdfast.deltas._secrets import WITHHELD, Withheld, is_secret, sensitive_fields
+from holdfast.deltas._secrets import Withheld, is_secret, sensitive_fields, withheld
 from holdfast.errors import NotStorableError
 
 ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date, time, timedelta, Decimal, UUID, Withheld})
@@ -74,7 +74,7 @@ def reading_of(kind: type) -> Reading:
 
 def _find_reading(kind: type) -> Reading:
     if is_secret(kind):
-        return Reading(lambda value: WITHHELD, keyed=False)
+        return Reading(withheld, keyed=False)
     if issubclass(kind, msgspec.Struct):
         return _dumped() if kind.__struct_config__.array_like else _struct(kind)
     if is_model(kind):
@@ -114,7 +114,7 @@ def withhold(fields: dict[str, object], hidden: frozenset[str]) -> None:
     for name in hidden:
         value = fields.get(name)
         if value is not None and not (isinstance(value, _CONTAINERS) and not value):
-            fields[name] = WITHHELD
+            fields[name] = withheld(value)
 
 
 def _has_own_form(kind: Any) -> bool:
@@ -159,13 +159,13 @@ def _struct(kind: type[msgspec.Struct]) -> Reading:
     tagged: dict[str, Any] = {} if config.tag is None else {str(config.tag_field): config.tag}
 
     hidden = sensitive_fields(kind)
-    withheld = frozenset(stored for stored, name in names if name in hidden)
+    hidden_as = frozenset(stored for stored, name in names if name in hidden)
 
     def read(struct: msgspec.Struct) -> dict[str, object]:
         values = ((stored, getattr(struct, name)) for stored, name in names)
         fields = {stored: value for stored, value in values if value is not msgspec.UNSET}
-        if withheld:
-            withhold(fields, withheld)
+        if hidden_as:
+            withhold(fields, hidden_as)
         return tagged | fields
 
     as_named = not tagged and not hidden and kind.__struct_fields__ == kind.__struct_encode_fields__
@@ -211,7 +211,7 @@ def _without_secrets(live: Any, dumped: Any) -> Any:
     """What was dumped, without its secrets: a dump has what is marked, and asterisks that would come back as the secret."""
     kind = type(live)
     if is_secret(kind):
-        return WITHHELD
+        return withheld(live)
     if getattr(kind, "__pydantic_root_model__", False):
         return _without_secrets(live.root, dumped)
     if isinstance(dumped, dict):

@@ -17,6 +17,9 @@ from msgspec import Struct
 class Withheld(Struct, frozen=True):
     """Stands for a value that is not stored."""
 
+    token: int = 0
+    """tells the values of a process apart, so that a change of one is seen; not stored either"""
+
     def __repr__(self) -> str:
         return "<secret>"
 
@@ -32,6 +35,15 @@ sensitive = Sensitive()
 def is_secret(kind: type) -> bool:
     """Whether values of this kind hide what they hold, as pydantic's `SecretStr` does."""
     return hasattr(kind, "get_secret_value")
+
+
+def withheld(value: Any) -> Withheld:
+    """What stands for a value."""
+    secret = value.get_secret_value() if is_secret(type(value)) else value
+    try:
+        return Withheld(hash(secret))
+    except TypeError:  # a list or the like
+        return Withheld(hash(repr(secret)))
 
 
 def sensitive_fields(kind: Any) -> frozenset[str]:
