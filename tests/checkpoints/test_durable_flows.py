@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
 from tests.checkpoints.programs import MOMENTS, RESULT, Busy, Effects, Item
 
 from holdfast import Flow, FlowState, Runtime, is_replaying, listen, or_, router, start
@@ -484,6 +484,69 @@ def test_states_and_results_have_their_types_again_after_a_resume(
     assert type(flow.state) is type(before)
     assert flow.method_outputs[0] == Item(name="result")
     assert flow.method_outputs[1] is Colour.RED
+
+
+class Computes(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    side: int = 2
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def area(self) -> int:
+        return self.side**2
+
+
+class Shouts(Computes):
+    """Has a form of its own too."""
+
+    name: str = "square"
+
+    @field_serializer("name")
+    def shout(self, name: str) -> str:
+        return name.upper()
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    colour: Colour = Colour.RED
+    when: datetime = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+class Particular(FlowState):
+    model_config = ConfigDict(strict=True)
+
+    computes: Computes = Computes()
+    shouts: list[Shouts] = [Shouts()]  # noqa: RUF012 - pydantic copies it
+    strict: Strict = Strict()
+    colour: Colour = Colour.RED
+
+
+def test_models_that_refuse_what_they_compute_or_take_no_other_type_come_back(
+    store: SqliteStore, runtime: Runtime
+) -> None:
+    """What is computed was stored, and refused as an extra field; an enum is stored as its value, which a strict model refused."""
+
+    class Draws(Flow[Particular]):
+        fails = True
+
+        @start()
+        def draw(self) -> Strict:
+            self.state.computes.side = 3
+            return Strict()
+
+        @listen(draw)
+        def look(self, given: Strict) -> tuple[int, int, Colour, Colour]:
+            if self.fails:
+                raise ConnectionError
+            return self.state.computes.area, self.state.shouts[0].area, self.state.strict.colour, given.colour
+
+    flow = Draws(checkpoint=CheckpointConfig(store), runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    flow.fails = False
+    assert flow.kickoff(from_checkpoint=str(flow.run_id)) == (9, 4, Colour.RED, Colour.RED)
 
 
 def test_a_run_goes_on_with_the_branch_it_took_last(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:

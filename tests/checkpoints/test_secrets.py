@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 from msgspec import Struct
-from pydantic import BaseModel, Field, SecretStr, computed_field
+from pydantic import BaseModel, Field, SecretStr, field_serializer
 from typing_extensions import TypedDict
 
 from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, listen, persist, start
@@ -162,11 +162,11 @@ class Shown(BaseModel):
 
     key: SecretStr = SecretStr("sk-typed")
     token: Annotated[str, sensitive] = "sk-marked"
+    public: str = "public"
 
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def length(self) -> int:
-        return len(self.token)
+    @field_serializer("public")
+    def shout(self, public: str) -> str:
+        return public.upper()
 
 
 class Within(FlowState):

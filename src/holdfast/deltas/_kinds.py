@@ -122,7 +122,7 @@ def _has_own_form(kind: Any) -> bool:
     if getattr(kind, "__pydantic_root_model__", False):
         return True
     decorators = getattr(kind, "__pydantic_decorators__", None)
-    if any(getattr(decorators, name, None) for name in ("field_serializers", "model_serializers", "computed_fields")):
+    if any(getattr(decorators, name, None) for name in ("field_serializers", "model_serializers")):
         return True
     metadata = [item for field in kind.model_fields.values() for item in getattr(field, "metadata", ())]
     return any(type(item).__name__ in _SERIALIZERS for item in metadata)
@@ -208,7 +208,8 @@ def _dump_model(model: object) -> Any:
 
 
 def _without_secrets(live: Any, dumped: Any) -> Any:
-    """What was dumped, without its secrets: a dump has what is marked, and asterisks that would come back as the secret."""
+    """What was dumped, without its secrets and what was computed: a dump has what is marked, and asterisks that would come back as
+    the secret; and a model may refuse what it computes itself."""
     kind = type(live)
     if is_secret(kind):
         return withheld(live)
@@ -216,7 +217,10 @@ def _without_secrets(live: Any, dumped: Any) -> Any:
         return _without_secrets(live.root, dumped)
     if isinstance(dumped, dict):
         items = live if isinstance(live, dict) else {name: getattr(live, name, None) for name in dumped}
-        fields = {name: _without_secrets(items.get(name), item) for name, item in dumped.items()}
+        computed = getattr(getattr(kind, "__pydantic_decorators__", None), "computed_fields", {})
+        fields = {
+            name: _without_secrets(items.get(name), item) for name, item in dumped.items() if name not in computed
+        }
         withhold(fields, sensitive_fields(kind) & fields.keys())
         return fields
     if isinstance(dumped, list | tuple) and isinstance(live, list | tuple) and len(dumped) == len(live):

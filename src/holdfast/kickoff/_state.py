@@ -99,14 +99,15 @@ def _with_id_field(kind: type[BaseModel]) -> type[BaseModel]:
 def restore_state(example: Any, plain: Mapping[str, Any]) -> Any:
     """A state as it was stored, of the kind of an example. Nothing of the example is left but its kind.
 
-    Fields get their types back by validation, so validators see stored values once more and must leave valid ones alone.
+    Fields get their types back by validation, never a strict one: an enum is stored as its value. Validators see stored values
+    once more and must leave valid ones alone.
     Raises FlowInputError when the kind has changed too much.
     """
     if isinstance(example, dict):
         return dict(plain)
     try:
         if isinstance(example, BaseModel):
-            return type(example).model_validate(dict(plain), by_alias=False, by_name=True)
+            return type(example).model_validate(dict(plain), by_alias=False, by_name=True, strict=False)
         return _restore_dataclass(type(example), plain)
     except (ValidationError, TypeError) as error:
         raise FlowInputError(
@@ -124,7 +125,8 @@ def _said(error: Exception) -> str:
 
 def _restore_dataclass(kind: type, plain: Mapping[str, Any]) -> Any:
     fields = dataclasses.fields(kind)
-    made: Any = TypeAdapter(kind).validate_python({f.name: plain[f.name] for f in fields if f.init and f.name in plain})
+    found = {f.name: plain[f.name] for f in fields if f.init and f.name in plain}
+    made: Any = TypeAdapter(kind).validate_python(found, strict=False)
     for field in fields:
         if not field.init and field.name in plain:
             object.__setattr__(made, field.name, plain[field.name])
