@@ -406,6 +406,21 @@ def test_max_checkpoints_keeps_one_that_a_branch_stands_on(runtime: Runtime) -> 
         assert stood_on.id in {info.id for info in provider.list()}
 
 
+def test_a_branch_that_had_no_checkpoint_yet_still_stands_on_the_one_where_it_left(runtime: Runtime) -> None:
+    """When it was gone on with, its first checkpoint followed none, and a prune dropped the one where it had left."""
+    with JournalProvider(MemoryStore()) as provider:
+        broken_run(CheckpointConfig(provider), runtime)
+        stood_on = provider.list()[-1]
+        unmarked = CheckpointConfig(provider, on_events=())
+        side = BreaksAtThree.fork(stood_on.id, branch="side", checkpoint=unmarked, runtime=runtime)
+        with pytest.raises(ConnectionError):
+            side.kickoff()
+        Adds(checkpoint=CheckpointConfig(provider), runtime=runtime).kickoff(from_checkpoint=stood_on.root_run_id)
+        first = provider.list()[0]
+        assert (first.branch, first.parent_id) == ("side", stood_on.id)
+        assert provider.prune(keep=1) == 0  # main keeps its newest, and the one that side stands on
+
+
 def test_a_file_that_cannot_be_written_is_told_of_and_the_run_goes_on(tmp_path: Path, runtime: Runtime) -> None:
     told: list[CheckpointFailedEvent] = []
     runtime.event_bus.on(CheckpointFailedEvent)(lambda source, event: told.append(event))

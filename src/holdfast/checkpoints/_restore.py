@@ -157,8 +157,16 @@ async def _rows(store: JournalStore, place: Place, *types: str) -> AsyncIterator
 
 
 async def _last_mark(store: JournalStore, place: Place) -> Mark | None:
+    """The newest mark of a branch; while it has none, the last before it left its parent."""
     marks = await store.marks(place.info.root_run_id)
-    return next((mark for mark in marks if mark.branch == place.branch), None)
+    branches = {branch.name: branch for branch in await store.branches(place.info.root_run_id)}
+    name, upto = place.branch, branches[place.branch].head
+    while True:
+        found = next((mark for mark in marks if mark.branch == name and mark.seq <= upto), None)
+        branch = branches[name]
+        if found is not None or branch.parent is None:
+            return found
+        name, upto = branch.parent, min(upto, branch.fork_seq)
 
 
 def definition_of(info: RunInfo) -> Definition:
