@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
 from tests.checkpoints.programs import MOMENTS, RESULT, Busy, Effects, Item
 
 from holdfast import Flow, FlowState, Runtime, is_replaying, listen, or_, router, start
-from holdfast.checkpoints import CheckpointConfig
+from holdfast.checkpoints import CheckpointConfig, export_checkpoint
 from holdfast.errors import (
     GraphChangedError,
     NotStorableError,
@@ -198,6 +198,98 @@ async def test_a_second_live_resumer_is_refused(store: SqliteStore, tmp_path: Pa
         await flow.akickoff(from_checkpoint=info.root_run_id)
     go.set()
     assert await running == "done"
+
+
+async def test_a_busy_run_is_left_without_a_new_branch(store: SqliteStore, runtime: Runtime) -> None:
+    """The branch was begun before the hold was taken: it stayed, its name was gone, and the run's id stood for it."""
+    inside, go = asyncio.Event(), asyncio.Event()
+
+    class Slow(Flow[dict[str, Any]]):
+        @start()
+        async def one(self) -> str:
+            return "one"
+
+        @listen(one)
+        async def two(self, given: str) -> str:
+            return f"{given} two"
+
+        @listen(two)
+        async def wait(self, given: str) -> str:
+            inside.set()
+            await go.wait()
+            return given
+
+    config = CheckpointConfig(store)
+    flow = Slow(checkpoint=config, runtime=runtime)
+    running = asyncio.create_task(flow.akickoff())
+    await inside.wait()
+    first = (await store.marks())[-1]
+    with pytest.raises(RunBusyError):
+        await Slow(checkpoint=config, runtime=runtime).akickoff(from_checkpoint=first.id)
+    with pytest.raises(RunBusyError):
+        await Slow.fork(first.id, branch="side", checkpoint=config, runtime=runtime).akickoff()
+    assert [branch.name for branch in await store.branches(first.root_run_id)] == ["main"]
+    go.set()
+    assert await running == "one two"
+
+
+def test_a_fork_that_is_refused_leaves_the_run_free_and_as_it_was(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    flow = busy(store, tmp_path, runtime)
+    flow.kickoff()
+    first = min(marks(store), key=lambda mark: mark.seq)
+    effects, config = Effects(tmp_path / "effects"), CheckpointConfig(store)
+    fork = Busy.fork(first.id, branch="main", checkpoint=config, runtime=runtime, effects=effects)
+    with pytest.raises(StorageError, match="has a branch 'main' already"):
+        fork.kickoff()
+    info = only_run(store)
+    assert (info.status, info.held_until_us) == ("completed", 0)
+
+
+def written(file: Path, document: bytes) -> Path:
+    file.write_bytes(document)
+    return file
+
+
+def test_a_file_that_is_looked_at_does_not_move_what_the_id_of_its_run_stands_for(
+    store: SqliteStore, tmp_path: Path, runtime: Runtime
+) -> None:
+    """The file is put on a branch of its own. That was the one begun last, so what had completed since ran again."""
+    calls: list[str] = []
+
+    class Three(Flow[dict[str, Any]]):
+        fails = True
+
+        @start()
+        def one(self) -> None:
+            calls.append("one")
+
+        @listen(one)
+        def two(self) -> None:
+            calls.append("two")
+
+        @listen(two)
+        def three(self) -> str:
+            if self.fails:
+                raise ConnectionError
+            return "three"
+
+    config = CheckpointConfig(store)
+    flow = Three(checkpoint=config, runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    first = min(marks(store), key=lambda mark: mark.seq)
+    file = written(tmp_path / "first.json", asyncio.run(export_checkpoint(store, first.id)))
+    assert Three.from_checkpoint(file, checkpoint=config, runtime=runtime).method_outputs == [None]
+    of_its_id = asyncio.run(export_checkpoint(store, first.root_run_id))
+    assert Three.from_checkpoint(
+        written(tmp_path / "head.json", of_its_id), checkpoint=config, runtime=runtime
+    ).method_outputs == [None, None]
+
+    flow.fails = False
+    assert flow.kickoff(from_checkpoint=only_run(store).root_run_id) == "three"
+    assert calls == ["one", "two"]
 
 
 def test_a_run_that_another_live_process_holds_is_busy_even_when_its_hold_has_run_out(tmp_path: Path) -> None:
@@ -392,6 +484,69 @@ def test_states_and_results_have_their_types_again_after_a_resume(
     assert type(flow.state) is type(before)
     assert flow.method_outputs[0] == Item(name="result")
     assert flow.method_outputs[1] is Colour.RED
+
+
+class Computes(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    side: int = 2
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def area(self) -> int:
+        return self.side**2
+
+
+class Shouts(Computes):
+    """Has a form of its own too."""
+
+    name: str = "square"
+
+    @field_serializer("name")
+    def shout(self, name: str) -> str:
+        return name.upper()
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    colour: Colour = Colour.RED
+    when: datetime = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+class Particular(FlowState):
+    model_config = ConfigDict(strict=True)
+
+    computes: Computes = Computes()
+    shouts: list[Shouts] = [Shouts()]  # noqa: RUF012 - pydantic copies it
+    strict: Strict = Strict()
+    colour: Colour = Colour.RED
+
+
+def test_models_that_refuse_what_they_compute_or_take_no_other_type_come_back(
+    store: SqliteStore, runtime: Runtime
+) -> None:
+    """What is computed was stored, and refused as an extra field; an enum is stored as its value, which a strict model refused."""
+
+    class Draws(Flow[Particular]):
+        fails = True
+
+        @start()
+        def draw(self) -> Strict:
+            self.state.computes.side = 3
+            return Strict()
+
+        @listen(draw)
+        def look(self, given: Strict) -> tuple[int, int, Colour, Colour]:
+            if self.fails:
+                raise ConnectionError
+            return self.state.computes.area, self.state.shouts[0].area, self.state.strict.colour, given.colour
+
+    flow = Draws(checkpoint=CheckpointConfig(store), runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    flow.fails = False
+    assert flow.kickoff(from_checkpoint=str(flow.run_id)) == (9, 4, Colour.RED, Colour.RED)
 
 
 def test_a_run_goes_on_with_the_branch_it_took_last(store: SqliteStore, tmp_path: Path, runtime: Runtime) -> None:

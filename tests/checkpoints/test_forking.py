@@ -12,10 +12,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from pydantic import SecretStr
 
 from holdfast import Flow, Runtime, listen, start
 from holdfast.checkpoints import CheckpointConfig, Definition, Found, find, fork_checkpoint, restore
 from holdfast.checkpoints._owner import Owner, _start_time
+from holdfast.deltas import WITHHELD
 from holdfast.errors import RunBusyError, StorageError, UsageError
 from holdfast.ids import new_id
 from holdfast.ports import Mark, RunInfo
@@ -151,3 +153,22 @@ def test_a_state_that_cannot_be_stored_is_refused_before_anything_is_written(sto
         fork(store, first_mark(store), name=object())
     assert len(asyncio.run(store.branches(the_run(store).root_run_id))) == 1
     assert the_run(store).held_until_us == 0
+
+
+@pytest.mark.parametrize("edit", [{"keys": ["sk-new", 2]}, {"key": "sk-new"}])
+def test_a_secret_is_not_edited_because_the_edit_would_be_stored(
+    tmp_path: Path, runtime: Runtime, edit: dict[str, Any]
+) -> None:
+    """The branch began with it in plain text."""
+
+    class Holds(Flow[dict[str, Any]]):
+        @start()
+        def begin(self) -> None:
+            self.state |= {"key": SecretStr("sk-typed"), "keys": [SecretStr("sk-listed"), 1]}
+
+    with SqliteStore(tmp_path / "other.db") as store:
+        Holds(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
+        with pytest.raises(UsageError, match=r"key(s\.0)? is a secret, and secrets are not stored"):
+            fork(store, first_mark(store), **edit)
+        fork(store, first_mark(store), key=None, keys=[WITHHELD, 2])
+    assert b"sk-" not in b"".join(file.read_bytes() for file in tmp_path.glob("other.db*"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from holdfast import Flow, Runtime, listen, start
 from holdfast.checkpoints import CheckpointConfig, export_checkpoint, import_checkpoint
-from holdfast.errors import RunBusyError, StorageError
+from holdfast.errors import CorruptStoreError, RunBusyError, StorageError
 from holdfast.ports import Batch, BranchInfo, JournalStore, RunInfo, Snapshot
 from holdfast.stores import MemoryStore, SqliteStore
 from holdfast.testing._checkpoint_base import Story, short_story, told
@@ -298,3 +300,68 @@ async def test_s1_2_a_flow_goes_on_from_a_document_in_a_store_that_never_saw_it(
             ("main", False),
             ("there", True),
         ]
+
+
+class Calls(Flow[dict[str, Any]]):
+    """A flow around another, which is stopped inside it."""
+
+    class Inner(Flow[dict[str, Any]]):
+        @start()
+        def fail(self) -> None:
+            raise ConnectionError
+
+    @start()
+    def prepare(self) -> list[int]:
+        self.state["list"] = [1]
+        return self.state["list"]  # type: ignore[no-any-return]
+
+    @listen(prepare)
+    def inside(self) -> Any:
+        return self.Inner().kickoff()
+
+
+def edit_inner_graph(document: dict[str, Any]) -> None:
+    [row] = [row for row in document["rows"] if row["payload"].get("called_as")]
+    row["payload"]["graph"]["nodes"] = {}
+
+
+def edit_delta(document: dict[str, Any]) -> None:
+    [*_, row] = [row for row in document["rows"] if row.get("delta")]
+    row["delta"] = [["nonsense"]]
+
+
+def edit_snapshot(document: dict[str, Any]) -> None:
+    root = document["run"]["root_run_id"]
+    data = {"format": 1, "seq": 2, "last_event_id": "", "runs": {root: {"graph": 5}}}
+    document["snapshot"] = {"branch": "main", "seq": 2, "data": data}
+
+
+@pytest.mark.parametrize("edit", [edit_inner_graph, edit_delta, edit_snapshot])
+def test_what_cannot_be_read_is_told_with_its_place(edit: Callable[[dict[str, Any]], None], runtime: Runtime) -> None:
+    """What came of odd content was whatever met it first: a ValidationError, a KeyError, "not a stored state" of who knows what."""
+    with MemoryStore() as store, MemoryStore() as elsewhere:
+        flow = Calls(checkpoint=CheckpointConfig(store), runtime=runtime)
+        with pytest.raises(ConnectionError):
+            flow.kickoff()
+        document = json.loads(asyncio.run(export_checkpoint(store, str(flow.run_id))))
+        del document["sha256"]
+        edit(document)
+        mark = asyncio.run(import_checkpoint(elsewhere, json.dumps(document).encode(), now_us=LATER))
+        again = Calls(checkpoint=CheckpointConfig(elsewhere), runtime=runtime)
+        with pytest.raises(
+            CorruptStoreError, match=r"position \d+ of branch 'main' cannot be read .* An earlier checkpoint"
+        ):
+            again.kickoff(from_checkpoint=mark.id)
+
+
+def test_a_status_that_is_not_known_keeps_nobody_from_going_on(runtime: Runtime) -> None:
+    with MemoryStore() as store, MemoryStore() as elsewhere:
+        flow = Calls(checkpoint=CheckpointConfig(store), runtime=runtime)
+        with pytest.raises(ConnectionError):
+            flow.kickoff()
+        document = json.loads(asyncio.run(export_checkpoint(store, str(flow.run_id))))
+        del document["sha256"]
+        document["run"]["status"] = "of a later version"
+        mark = asyncio.run(import_checkpoint(elsewhere, json.dumps(document).encode(), now_us=LATER))
+        with pytest.raises(ConnectionError):
+            Calls(checkpoint=CheckpointConfig(elsewhere), runtime=runtime).kickoff(from_checkpoint=mark.id)

@@ -145,6 +145,26 @@ def test_the_next_snapshot_waits_for_as_many_bytes_again(request: pytest.Fixture
     assert store.taken == [20, 40, 60]
 
 
+def test_a_snapshot_that_comes_after_the_end_of_its_run_is_no_warning(
+    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run that ended while a snapshot of it was written told so on the terminal, as if something were wrong."""
+    store, thread = Noting(), LoopThread("snapshots")
+    request.addfinalizer(thread.stop)
+    info = RunInfo(new_id(), "flow", "Long", "running", 0, "f", 0, 0)
+    session = store.open_now(info, owner="test", now_us=0, hold_until_us=2**40)
+
+    async def fold_upto(seq: int) -> Fold:
+        store.close_session_now(session)
+        return Fold(info.root_run_id, Grows().compiled().graph)
+
+    batch = Batch(session, (Row(1, "told", new_id(), 1, info.root_run_id, b"{}"),))
+    store.append_now(batch)
+    snapshots.Snapshots(store, session, thread, fold_upto, least=1).note(batch, 100)
+    thread.submit(asyncio.sleep(0)).result()
+    assert (store.taken, caplog.records) == ([], [])
+
+
 def test_a_large_value_is_stored_once(tmp_path: Path, runtime: Runtime) -> None:
     class Large(Flow[dict[str, Any]]):
         @start()

@@ -91,6 +91,19 @@ def test_s1_2_a_handler_writes_the_run_as_it_is_at_its_event(
         assert Adds.calls == ["one", "two", "three"][done:]
 
 
+def test_a_handler_writes_a_run_that_has_just_begun_a_branch(tmp_path: Path, runtime: Runtime) -> None:
+    with SqliteStore(tmp_path / "journal.db") as store:
+        config = CheckpointConfig(store)
+        Adds(checkpoint=config, runtime=runtime).kickoff()
+        first = asyncio.run(store.marks())[-1]
+        writes = Writes(tmp_path / "files", "one")  # which is shown again before the branch has a row
+        runtime.event_bus.on(MethodExecutionFinishedEvent)(writes)
+        Adds.fork(first.id, branch="side", checkpoint=config, runtime=runtime).kickoff()
+        runtime.event_bus.flush()
+        [file] = writes.files
+        assert RuntimeState.from_checkpoint(file).branch == "side"
+
+
 async def test_s1_2_acheckpoint_is_the_async_twin(tmp_path: Path, runtime: Runtime) -> None:
     files: list[str] = []
 

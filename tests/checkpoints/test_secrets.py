@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field, SecretStr
+from msgspec import Struct
+from pydantic import BaseModel, Field, SecretStr, field_serializer
+from typing_extensions import TypedDict
 
 from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, listen, persist, start
 from holdfast.checkpoints import JsonProvider
 from holdfast.deltas import sensitive
+from holdfast.errors import FlowInputError
 from holdfast.events import FlowStartedEvent
+from holdfast.human import LaterProvider
 from holdfast.stores import MemoryPersistence, SqliteStore
 
 SECRETS = ("sk-typed", "sk-marked", "sk-extra", "sk-nested", "sk-listed", "sk-result")
@@ -151,6 +155,164 @@ def test_dataclasses_and_dicts_keep_their_secrets_too(kind: Any, tmp_path: Path,
         assert One(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff() == "done"
     for secret in SECRETS:
         assert secret.encode() not in bytes_in(tmp_path)
+
+
+class Shown(BaseModel):
+    """Has a form of its own, so that its fields alone do not tell how it is written."""
+
+    key: SecretStr = SecretStr("sk-typed")
+    token: Annotated[str, sensitive] = "sk-marked"
+    public: str = "public"
+
+    @field_serializer("public")
+    def shout(self, public: str) -> str:
+        return public.upper()
+
+
+class Within(FlowState):
+    maybe: Annotated[str, sensitive] | None = "sk-marked"
+    several: list[Annotated[str, sensitive]] = ["sk-listed"]  # noqa: RUF012 - pydantic copies it
+    none_yet: list[Annotated[str, sensitive]] = []  # noqa: RUF012
+    typed: list[Record] = [{"token": "sk-nested"}]  # noqa: RUF012
+    shown: Shown = Shown()
+
+
+class Record(TypedDict):
+    token: Annotated[str, sensitive]
+
+
+class Packed(Struct):
+    id: str = ""
+    token: Annotated[str, sensitive] = "sk-marked"
+
+
+@dataclass
+class Unresolved:
+    id: str = ""
+    token: Annotated[str, sensitive] = "sk-marked"
+    maybe: Annotated[str, sensitive] | None = "sk-extra"
+    other: OnlySeenByATypeChecker | None = None  # type: ignore[name-defined] # noqa: F821
+    whole: Annotated[OnlySeenByATypeChecker, sensitive] = "sk-nested"  # type: ignore[name-defined] # noqa: F821
+
+
+@pytest.mark.parametrize("kind", [Within, {"within": Within()}, Packed, {"packed": Packed()}, Unresolved])
+def test_s1_10_a_mark_hides_its_field_wherever_it_stands(kind: Any, tmp_path: Path, runtime: Runtime) -> None:
+    """Marks were seen only at the top of an annotation, not in a struct, nor in a model that decides how it is written; those of a
+    dataclass not at all if one of its annotations could not be resolved."""
+
+    class One(Flow[Any]):
+        initial_state = kind
+
+        @start()
+        def go(self) -> Any:
+            return self.state if not isinstance(self.state, dict) else dict(self.state)
+
+    with SqliteStore(tmp_path / "journal.db") as store:
+        One(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
+    for secret in SECRETS:
+        assert secret.encode() not in bytes_in(tmp_path)
+
+
+def test_a_secret_in_a_model_with_a_form_of_its_own_is_put_back(store: SqliteStore, runtime: Runtime) -> None:
+    """It was stored as asterisks, and came back as these."""
+
+    class One(Flow[Within]):
+        broken = True
+
+        @start()
+        def go(self) -> None:
+            pass
+
+        @listen(go)
+        def use(self) -> list[Any]:
+            if self.broken:
+                raise ConnectionError
+            shown = self.state.shown
+            return [shown.key.get_secret_value(), shown.token, self.state.maybe, self.state.several]
+
+    known = {"shown.key": "a", "shown.token": "b", "maybe": "c", "several": ["d"], "typed": []}
+    flow = One(checkpoint=CheckpointConfig(store, secrets=known.get), runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    flow.broken = False
+    assert flow.kickoff(from_checkpoint=str(flow.run_id)) == ["a", "b", "c", ["d"]]
+
+
+class Pin(FlowState):
+    pin: Annotated[int, sensitive] = 4711
+    maybe: Annotated[int | None, sensitive] = None
+    public: str = ""
+
+
+class Opens(Flow[Pin]):
+    broken = True
+
+    @start()
+    def prepare(self) -> None:
+        self.state.maybe = 5
+
+    @listen(prepare)
+    def use(self) -> tuple[int, int | None]:
+        if self.broken:
+            raise ConnectionError
+        return self.state.pin, self.state.maybe
+
+
+def test_a_secret_that_is_no_text_can_be_looked_at_forked_and_put_back(store: SqliteStore, runtime: Runtime) -> None:
+    """Asterisks do not fit a number, so the flow could not even be made."""
+    config = CheckpointConfig(store, secrets={"pin": "42", "maybe": "43"}.get)
+    with pytest.raises(ConnectionError):
+        Opens(checkpoint=config, runtime=runtime).kickoff({"pin": 8_765_432})
+    [run] = asyncio.run(store.runs())
+    flow = Opens.from_checkpoint(run.root_run_id, checkpoint=config, runtime=runtime)
+    assert (flow.state.pin, flow.state.maybe) == (4711, None)
+    flow = Opens.fork(run.root_run_id, state={"public": "x"}, checkpoint=config, runtime=runtime)
+    flow.broken = False
+    assert flow.kickoff() == (42, 43)
+
+
+def test_an_error_about_a_value_that_does_not_fit_does_not_tell_it(tmp_path: Path, runtime: Runtime) -> None:
+    """The error is written down, and quoted what it was about: secrets."""
+    with SqliteStore(tmp_path / "journal.db") as store:
+        config = CheckpointConfig(store, secrets=lambda path: "sk-of-a-vault")
+        with pytest.raises(FlowInputError, match="pin: Input should be a valid integer") as told:
+            Opens(checkpoint=config, runtime=runtime).kickoff({"pin": "sk-of-a-user"})
+        assert "sk-" not in str(told.value)
+        with pytest.raises(ConnectionError):
+            Opens(checkpoint=config, runtime=runtime).kickoff()
+        run_id = asyncio.run(store.runs())[0].root_run_id
+        flow = Opens(checkpoint=config, runtime=runtime)
+        with pytest.raises(FlowInputError, match="does not fit Pin any more: pin: Input should be a valid integer"):
+            flow.kickoff(from_checkpoint=run_id)
+    assert b"sk-of" not in bytes_in(tmp_path)
+
+
+def test_several_missing_secrets_and_an_answer_are_brought_one_after_the_other(
+    store: SqliteStore, runtime: Runtime
+) -> None:
+    """Each `resume` forgot what the one before had brought, so a run that lacked two could not be gone on with."""
+
+    class Two(Flow[dict[str, Any]]):
+        @start()
+        def prepare(self) -> None:
+            self.state["keys"] = {"a.b": SecretStr("sk-typed")}
+            self.state["pair"] = (SecretStr("sk-nested"), "public")
+
+        @listen(prepare)
+        def use(self) -> list[Any]:
+            answer = self.ask("Go on?")
+            self.state["used"] = True
+            return [answer, self.state["keys"]["a.b"], self.state["pair"]]
+
+    config = CheckpointConfig(store, secrets=lambda path: None)
+    flow = Two(checkpoint=config, runtime=runtime, human=LaterProvider())
+    assert isinstance(flow.kickoff(), Pending)
+    later = Two.from_pending(str(flow.run_id), checkpoint=config, runtime=runtime, human=LaterProvider())
+    question, first, second = (request.id for request in later.pending)
+    assert isinstance(later.resume("yes", request_id=question), Pending)
+    assert isinstance(later.resume("one", request_id=first), Pending)
+    answer, key, pair = later.resume("two", request_id=second)
+    assert (answer, key.get_secret_value(), pair[0].get_secret_value(), pair[1]) == ("yes", "one", "two", "public")
 
 
 def test_missing_secrets_are_pending_in_another_process_and_may_come_as_inputs(

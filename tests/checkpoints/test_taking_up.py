@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast import CheckpointConfig, Flow, FlowState, Runtime, listen, router, start
-from holdfast.checkpoints import JsonProvider, SqliteProvider
-from holdfast.errors import GraphChangedError, StorageError, UsageError
+from holdfast import CheckpointConfig, Flow, FlowState, Runtime, listen, or_, router, start
+from holdfast.checkpoints import JournalProvider, JsonProvider, SqliteProvider
+from holdfast.errors import CorruptStoreError, GraphChangedError, StorageError, UsageError
 from holdfast.events import (
     CheckpointCompletedEvent,
     CheckpointFailedEvent,
@@ -26,7 +26,7 @@ from holdfast.events import (
     MethodExecutionStartedEvent,
 )
 from holdfast.ports import Mark
-from holdfast.stores import SqliteStore
+from holdfast.stores import MemoryStore, SqliteStore
 
 
 class Sum(FlowState):
@@ -301,6 +301,24 @@ def test_with_json_a_run_goes_on_from_a_file_by_its_id(tmp_path: Path, runtime: 
     assert len(provider.list()) == 3
 
 
+def test_with_json_a_run_goes_on_from_a_file_that_is_somewhere_else(tmp_path: Path, runtime: Runtime) -> None:
+    """Only files of the folder where the run is written down now were found."""
+    there, here = JsonProvider(tmp_path / "there"), JsonProvider(tmp_path / "here")
+    broken_run(CheckpointConfig(there), runtime)
+    file = there.list()[0].location
+    config = CheckpointConfig(here)
+    assert Adds(checkpoint=config, runtime=runtime).kickoff(from_checkpoint=Path(file)) == 6
+    flow = Adds.from_checkpoint(file, checkpoint=config, runtime=runtime)
+    assert (flow.state.total, flow.kickoff(), flow.calls) == (3, 6, ["three"])
+    forked = Adds.fork(file, branch="side", state={"total": 10}, checkpoint=config, runtime=runtime)
+    assert forked.kickoff() == 13
+    assert len(here.list()) == 3
+    torn = tmp_path / "torn.json"
+    torn.write_bytes(Path(file).read_bytes()[:-100])
+    with pytest.raises(CorruptStoreError, match=str(torn)):
+        Adds.from_checkpoint(torn, checkpoint=config, runtime=runtime)
+
+
 def test_a_provider_of_a_journal_is_where_runs_are_written_down(tmp_path: Path, runtime: Runtime) -> None:
     with SqliteProvider(tmp_path / "p.db") as provider:
         broken_run(CheckpointConfig(provider), runtime)
@@ -339,6 +357,68 @@ def test_checkpoints_are_told_of_and_bounded(tmp_path: Path, runtime: Runtime) -
     files = JsonProvider(tmp_path / "files")
     Adds(checkpoint=CheckpointConfig(files, max_checkpoints=1), runtime=runtime).kickoff()
     assert len(files.list()) == 1
+
+
+def test_max_checkpoints_bounds_the_branch_that_was_run_and_no_other(runtime: Runtime) -> None:
+    """What was not among the newest thousand was dropped, whichever branch it was on."""
+
+    class Counts(Flow[dict[str, Any]]):
+        max_method_calls = 1_000
+
+        @start()
+        def begin(self) -> None:
+            self.state["n"] = 0
+
+        @listen(or_(begin, "again"))
+        def count(self) -> None:
+            self.state["n"] += 1
+
+        @router(count)
+        def check(self) -> str:
+            return "again" if self.state["n"] < self.state["upto"] else "done"
+
+    with JournalProvider(MemoryStore()) as provider:
+        config = CheckpointConfig(provider, on_events=("*",))
+        Counts(checkpoint=config, runtime=runtime).kickoff({"upto": 2})
+        on_main = provider.list()
+        bounded = CheckpointConfig(provider, on_events=("*",), max_checkpoints=3)
+        edited = {"upto": 300}
+        where = on_main[len(on_main) // 2].id
+        Counts.fork(where, branch="long", state=edited, checkpoint=bounded, runtime=runtime).kickoff()
+        kept = [info for info in provider.list() if info.branch == "main"]
+        assert [info.id for info in kept] == [info.id for info in on_main]
+        assert len(provider.list()) == len(kept) + 3
+
+
+def test_max_checkpoints_keeps_one_that_a_branch_stands_on(runtime: Runtime) -> None:
+    """The rows stayed, and the checkpoint where the branch had left was dropped."""
+    with JournalProvider(MemoryStore()) as provider:
+        config = CheckpointConfig(provider, on_events=("*",))
+        broken = BreaksAtThree(checkpoint=config, runtime=runtime)
+        with pytest.raises(ConnectionError):
+            broken.kickoff()
+        head, *_, stood_on, _, _ = provider.list()
+        side = BreaksAtThree.fork(stood_on.id, branch="side", checkpoint=config, runtime=runtime)
+        with pytest.raises(ConnectionError):
+            side.kickoff()
+        bounded = CheckpointConfig(provider, max_checkpoints=1)
+        Adds(checkpoint=bounded, runtime=runtime).kickoff(from_checkpoint=head.id)
+        assert stood_on.id in {info.id for info in provider.list()}
+
+
+def test_a_branch_that_had_no_checkpoint_yet_still_stands_on_the_one_where_it_left(runtime: Runtime) -> None:
+    """When it was gone on with, its first checkpoint followed none, and a prune dropped the one where it had left."""
+    with JournalProvider(MemoryStore()) as provider:
+        broken_run(CheckpointConfig(provider), runtime)
+        stood_on = provider.list()[-1]
+        unmarked = CheckpointConfig(provider, on_events=())
+        side = BreaksAtThree.fork(stood_on.id, branch="side", checkpoint=unmarked, runtime=runtime)
+        with pytest.raises(ConnectionError):
+            side.kickoff()
+        Adds(checkpoint=CheckpointConfig(provider), runtime=runtime).kickoff(from_checkpoint=stood_on.root_run_id)
+        first = provider.list()[0]
+        assert (first.branch, first.parent_id) == ("side", stood_on.id)
+        assert provider.prune(keep=1) == 0  # main keeps its newest, and the one that side stands on
 
 
 def test_a_file_that_cannot_be_written_is_told_of_and_the_run_goes_on(tmp_path: Path, runtime: Runtime) -> None:

@@ -354,6 +354,23 @@ def test_every_kind_of_state_has_an_id(kind: Any) -> None:
     assert len(values["id"]) == 36
 
 
+@dataclass(frozen=True)
+class Frozen:
+    id: str = ""
+
+
+def test_a_state_that_cannot_be_changed_is_refused_in_words() -> None:
+    """It was a FrozenInstanceError about a field that the flow had tried to set."""
+
+    class Stands(Flow[Frozen]):
+        @start()
+        def look(self) -> str:
+            return self.state.id
+
+    with pytest.raises(FlowInputError, match="Frozen cannot be the state of a flow: its id cannot be set"):
+        Stands().kickoff()
+
+
 def test_inputs_that_do_not_fit_are_refused_in_words() -> None:
     with pytest.raises(FlowInputError, match="n"):
         Chain().kickoff({"n": "many"})

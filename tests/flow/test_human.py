@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 
-from holdfast import CheckpointConfig, Flow, HumanFeedbackResult, Pending, Runtime, human_feedback, listen, start
+from holdfast import (
+    CheckpointConfig,
+    Flow,
+    HumanFeedbackResult,
+    Pending,
+    Runtime,
+    human_feedback,
+    listen,
+    or_,
+    router,
+    start,
+)
 from holdfast.checkpoints import JsonProvider
 from holdfast.errors import AnswerPendingError, FlowDefinitionError, FlowInputError, SyncInAsyncError, UsageError
 from holdfast.events import HumanFeedbackReceivedEvent, HumanFeedbackRequestedEvent
@@ -250,6 +261,64 @@ def test_several_questions_are_answered_one_by_one_and_none_is_asked_twice(
     result, calls = answer("How old?", "30")
     assert calls == ["name Ann", "age 30"]
     assert result == "Ann 30"
+
+
+class Twice(Flow[dict[str, Any]]):
+    """Two gates, one after the other, and a way to read afterwards what was said at both."""
+
+    loops = 0
+
+    @start()
+    @human_feedback("First?")
+    def first(self) -> str:
+        return "1"
+
+    @listen(first)
+    def between(self) -> None:
+        self.state["rounds"] = 0
+
+    @listen(or_(between, "again"))
+    def spin(self) -> None:
+        self.state["rounds"] += 1
+
+    @router(spin)
+    def enough(self) -> str:
+        return "again" if self.state["rounds"] < self.loops else "done"
+
+    @listen("done")
+    @human_feedback("Second?")
+    def second(self) -> str:
+        return f"2 after {self.said()}"
+
+    @listen(second)
+    def end(self) -> list[str]:
+        return self.said()
+
+    def said(self) -> list[str]:
+        last = self.last_human_feedback
+        assert last == self.human_feedback_history[-1]
+        return [said.feedback for said in self.human_feedback_history]
+
+
+@pytest.mark.parametrize("loops", [1, 50])
+def test_after_a_resume_a_flow_knows_what_people_said_before(loops: int, store: SqliteStore, runtime: Runtime) -> None:
+    """`last_human_feedback` was None and the history empty, whatever had been said."""
+    config = CheckpointConfig(store)
+
+    class Spins(Twice):
+        pass
+
+    Spins.loops = loops
+
+    def taken_up(answer: str) -> Any:
+        [run] = asyncio.run(store.runs())
+        flow = Spins.from_pending(run.root_run_id, checkpoint=config, runtime=runtime, human=LaterProvider())
+        return flow.resume(answer)
+
+    Spins(human=LaterProvider(), checkpoint=config, runtime=runtime).kickoff()
+    [question] = taken_up("yes").requests
+    assert question.output == "2 after ['yes']"
+    assert taken_up("no") == ["yes", "no"]
 
 
 async def test_ask_inside_an_async_method_names_its_twin(runtime: Runtime) -> None:

@@ -260,6 +260,43 @@ async def test_other_inputs_are_set_on_top_of_what_was_saved() -> None:
         await flow().akickoff({"id": "mine", "n": "many"})
 
 
+class Numbered(FlowState):
+    n: int = 0
+
+
+class Model(BaseModel):
+    id: str = ""
+    n: int = 0
+
+
+@dataclass
+class Data:
+    id: str = ""
+    n: int = 0
+
+
+@pytest.mark.parametrize("kind", [dict, Numbered, Model, Data])
+def test_a_state_that_is_exchanged_keeps_its_id_unless_it_has_one(kind: Any, runtime: Runtime) -> None:
+    """It was given a new one, so that it was saved where nobody would look for it."""
+    kept = MemoryPersistence()
+
+    @persist(kept)
+    class Exchanges(Flow[Any]):
+        initial_state = kind(n=0)
+
+        @start()
+        def exchange(self) -> None:
+            self.state = kind(n=1)
+
+        @listen(exchange)
+        def choose(self) -> None:
+            self.state = kind(id="chosen", n=2)
+
+    Exchanges(runtime=runtime).kickoff({"id": "known"})
+    assert kept.load_state("known") == {"id": "known", "n": 1}
+    assert kept.load_state("chosen") == {"id": "chosen", "n": 2}
+
+
 def test_an_id_that_is_not_known_begins_a_new_state_with_that_id() -> None:
     backend = Noting()
     flow = persisted(backend)(initial_state=Work(id="example", n=10))

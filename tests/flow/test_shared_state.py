@@ -8,9 +8,9 @@ import threading
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
-from holdfast import Runtime, bind
+from holdfast import Runtime, bind, sensitive
 from holdfast.errors import RunCancelledError, RunEndedError, StateConflictError, UsageError
 from holdfast.flow import Flow, FlowState, and_, listen, or_, start
 
@@ -289,3 +289,48 @@ def test_cancelling_a_flow_that_a_plain_thread_drives_reaches_its_async_steps(ru
     with pytest.raises(RunCancelledError, match="enough"):
         Steps(runtime=runtime).kickoff()
     assert ran == ["first"]
+
+
+class Keys(FlowState):
+    token: Annotated[str, sensitive] = "old"
+    key: SecretStr = SecretStr("old")
+    listed: Annotated[list[str], sensitive] = ["old"]  # noqa: RUF012 - pydantic copies it
+    other: int = 0
+
+
+class Renews(Flow[Keys]):
+    again = "new"
+
+    @start()
+    async def renew(self) -> None:
+        self.state.token, self.state.key = "new", SecretStr("new")
+        self.state.listed.append("new")
+
+    @start()
+    async def beside(self) -> None:
+        self.state.other = 1
+
+    @listen(and_(renew, beside))
+    def end(self) -> tuple[str, str, list[str], int]:
+        return self.state.token, self.state.key.get_secret_value(), self.state.listed, self.state.other
+
+
+class RenewsTwice(Renews):
+    async def beside(self) -> None:
+        self.state.token = self.again
+
+
+def test_s1_18_a_secret_that_a_step_renews_while_another_runs_is_kept() -> None:
+    """All that is withheld looked alike, so the change was not seen and the write was lost."""
+    assert Renews().kickoff() == ("new", "new", ["old", "new"], 1)
+
+
+def test_s1_18_two_steps_that_write_different_secrets_are_a_conflict_and_the_same_one_is_none() -> None:
+    assert RenewsTwice().kickoff() == ("new", "new", ["old", "new"], 0)
+
+    class Differ(RenewsTwice):
+        again = "another"
+
+    with pytest.raises(StateConflictError, match=r"\$\.token") as told:
+        Differ().kickoff()
+    assert "another" not in str(told.value)

@@ -40,7 +40,7 @@ class CheckpointConfig(Struct, frozen=True):
     """whether agents, tasks, tools and models are stored too, so that `Crew.from_checkpoint` makes them again in a process that
     has only their classes and functions. False for what has no stored form (a lambda, a local function): then only
     `kickoff(from_checkpoint=…)` of an object like the first one goes on"""
-    secrets: Callable[[str], str | None] | None = None
+    secrets: Callable[[str], Any] | None = None
     """gives a secret of the state when a run is resumed, by its path (`api_key`, `accounts.0.key`), or None if it has none;
     without it the environment does (`HOLDFAST_SECRET_API_KEY`)"""
 

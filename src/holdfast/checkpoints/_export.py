@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.checkpoints._document import Document, digest_of, encode_document
 from holdfast.checkpoints._owner import Owner
+from holdfast.checkpoints._restore import taken_last
 from holdfast.errors import CorruptStoreError, StorageError
 from holdfast.ports import BranchInfo, JournalStore, Mark, Row, RunInfo, Snapshot
 
@@ -30,7 +31,7 @@ async def export_checkpoint(store: JournalStore, checkpoint: str) -> bytes:
             f"no checkpoint and no run is called {checkpoint!r}; the store's runs() and marks() say what there is"
         )
     known = {branch.name: branch for branch in await store.branches(info.root_run_id)}
-    latest = max(known.values(), key=lambda branch: branch.created_us)
+    latest = _latest(info, known.values())
     if mark is None:
         mark = await _head_mark(store, info, latest)
     branches = _lineage(known, mark)
@@ -41,6 +42,11 @@ async def export_checkpoint(store: JournalStore, checkpoint: str) -> bytes:
     info = replace(info, status=status, updated_us=mark.at_us, definition=_unowned(info.definition))
     blobs = await _blobs(store, info, snapshot, rows)
     return encode_document(Document(mark, info, branches, rows, blobs, snapshot, owner))
+
+
+def _latest(info: RunInfo, branches: Iterable[BranchInfo]) -> BranchInfo:
+    """The branch a run's id stands for. Whoever is at a run has begun one, though nothing may be stored there yet."""
+    return max(branches, key=lambda branch: branch.created_us) if info.held_until_us else taken_last(branches)
 
 
 async def _head_mark(store: JournalStore, info: RunInfo, branch: BranchInfo) -> Mark:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from holdfast.checkpoints._document import CHECKSUM, HEAD_LINES, Head, decode_document, decode_head
-from holdfast.errors import StoreUnavailableError
+from holdfast.errors import CorruptStoreError, StorageError, StoreUnavailableError
 
 _LONGEST_LINE = 65_536
 _TAIL = len(CHECKSUM) + 64 + len(b'"\n}\n')
@@ -64,6 +64,18 @@ def remove_file(path: Path) -> bool:
         with suppress(OSError):  # not empty
             path.parent.rmdir()
         return True
+
+
+def read_document(path: Path) -> bytes:
+    """A checkpoint document. Raises CorruptStoreError or StorageError, naming the file, for what is none, as `read_file` does."""
+    document = read_file(path)
+    try:
+        decode_document(document)
+    except CorruptStoreError as error:
+        raise CorruptStoreError(f"{path}: {error}") from error
+    except StorageError as error:
+        raise StorageError(f"{path}: {error}") from error
+    return document
 
 
 def read_file(path: Path) -> bytes:

@@ -243,8 +243,8 @@ class Fold:
             )
         fold = cls(root_run_id, graph)
         fold.seq, fold.last_event_id = told["seq"], told["last_event_id"]
-        for run_id, run in told["runs"].items():
-            fold.runs[run_id] = _progress_of(run, graph if run_id == root_run_id else None)
+        fold.runs = msgspec.convert(told["runs"], dict[str, Progress])
+        fold.root.graph = graph
         return fold
 
 
@@ -263,12 +263,3 @@ def _plain_progress(run: Progress) -> dict[str, Any]:
     asked = {request_id: msgspec.structs.asdict(one) for request_id, one in run.asked.items()}
     structural = {name: msgspec.to_builtins(getattr(run, name)) for name in ("graph", "standing", "usage", "agents")}
     return msgspec.structs.asdict(run) | structural | {"asked": asked}
-
-
-def _progress_of(told: dict[str, Any], graph: Graph | None) -> Progress:
-    told["graph"] = graph or msgspec.convert(told["graph"], Graph)
-    told["standing"] = msgspec.convert(told["standing"], GraphState)
-    told["usage"] = msgspec.convert(told.get("usage", {}), Usage)
-    told["agents"] = msgspec.convert(told.get("agents", {}), dict[str, AgentUse])
-    told["asked"] = {request_id: Asked(**one) for request_id, one in told["asked"].items()}
-    return Progress(**told)

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.checkpoints._browse import Found
 from holdfast.checkpoints._log import HOLD_US
 from holdfast.checkpoints._restore import Restored, definition_of, restore
-from holdfast.deltas import Delta, Shadow, encode_plain
+from holdfast.deltas import WITHHELD, Delta, Shadow, encode_plain, live_value, withheld_in
 from holdfast.errors import RunBusyError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent
 from holdfast.ids import IdFactory
@@ -21,12 +21,14 @@ async def fork_checkpoint(
 ) -> Mark:
     """Start a branch at a checkpoint, with these fields of the plain state changed, and return the checkpoint it begins with.
 
-    Raises RunBusyError while a live process holds the run; StorageError if the name is taken. Nothing has changed then. A run that
-    had completed or was cancelled is paused from now on: its new branch can be resumed.
+    Raises RunBusyError while a live process holds the run; StorageError if the name is taken; UsageError if a secret is to be
+    changed. Nothing has changed then. A run that had completed or was cancelled is paused from now on: its new branch can be
+    resumed.
     """
     if not branch.strip() or not branch.isprintable():
         raise UsageError(f"{branch!r} cannot be the name of a branch; choose one that can be printed")
     restored = await restore(store, found.id)
+    _check_secrets(restored.state, restored.state | dict(state))
     row = _fork_row(found, restored, branch, state, now_us, ids)
     mark = _mark_of(row, restored, branch, ids())
     owner, start = ids(), _free_from(found.run, now_us)
@@ -43,6 +45,15 @@ async def fork_checkpoint(
     finally:
         await store.close_session(session)
     return mark
+
+
+def _check_secrets(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """What is withheld is not stored, and an edit would be."""
+    for path in withheld_in(before):
+        if live_value(after, path) not in (None, WITHHELD):
+            raise UsageError(
+                f"{path} is a secret, and secrets are not stored: leave it out; whoever goes on with the branch is to have it"
+            )
 
 
 def _mark_of(row: Row, restored: Restored, branch: str, mark_id: str) -> Mark:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.checkpoints._export import export_checkpoint
+from holdfast.checkpoints._pruning import left_at
 from holdfast.errors import HoldfastError
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.checkpoint import (
@@ -20,6 +21,8 @@ from holdfast.ports import CheckpointProvider, JournalStore, Mark, Session
 from holdfast.threads import LoopThread
 
 log = get_logger("checkpoints")
+EVERYTHING = 2**62
+"""Stands for "no limit": a mark that was not listed would count as one to drop."""
 Tell = Callable[[type[BaseEvent], dict[str, Any]], object]
 
 
@@ -94,9 +97,9 @@ class Marking:
         """The run is over: keep no more of its marks than is wanted. What a branch stands on stays."""
         if self._most is None or self.exporter is not None:
             return
-        mine = await self._store.marks(self._session.root_run_id)
+        mine = await self._store.marks(self._session.root_run_id, limit=EVERYTHING)
         old = [mark for mark in mine if mark.branch == self._session.branch][self._most :]
-        gone = {mark.id for mark in old}
+        gone = {mark.id for mark in old} - left_at(mine)
         if gone:
             await self._store.prune(
                 self._session.root_run_id, keep_marks=[mark.id for mark in mine if mark.id not in gone]

@@ -49,31 +49,33 @@ class Journalling(Struct, frozen=True):
     async def begin(self, run_id: str, graph: Graph, made_by: str, inputs: Iterable[str] = ()) -> RunLog:
         """Start the journal of a new run."""
         now = self.clock.time_ns() // 1000
-        return await self._open(self._info(run_id, graph, made_by, now, tuple(inputs)), "main", now)
+        return await self._open(self._info(run_id, graph, made_by, now, tuple(inputs)), "main", now, self.ids())
 
     async def resume(self, restored: Restored, graph: Graph, made_by: str) -> tuple[RunLog, RunRef]:
         """Take over a recorded run. Raises GraphChangedError, RunBusyError, or StorageError for one that has ended."""
-        status = RunStatus(restored.info.status)
+        status = restored.info.status
         if status in (RunStatus.COMPLETED, RunStatus.CANCELLED):
             raise StorageError(
                 f"run {restored.info.root_run_id} is {status}; it can only be forked: "
                 f"{self.kind.capitalize()}.fork(…, branch=…), or `holdfast checkpoint fork`"
             )
-        now = self.clock.time_ns() // 1000
-        taken_at = self._check(restored, graph, now)
-        branch = await self._branch(restored, now)
-        return await self._take_over(restored, graph, made_by, branch, taken_at), self._ref(restored)
+        now, owner = self.clock.time_ns() // 1000, self.ids()
+        taken_at, branch = self._check(restored, graph, now), restored.branch
+        if not await self._is_at_head(restored):  # what was recorded after it stays as it is
+            branch = self._branch_name(restored)
+            await self._fork(restored, branch, now, taken_at, owner)
+        return await self._take_over(restored, graph, made_by, branch, taken_at, owner), self._ref(restored)
 
     async def fork(self, restored: Restored, graph: Graph, made_by: str, branch: str) -> tuple[RunLog, RunRef]:
         """Go on from a place of a recorded run on a new branch, whatever became of the run since.
 
         Raises GraphChangedError, RunBusyError, or StorageError if the branch's name is taken.
         """
-        now = self.clock.time_ns() // 1000
+        now, owner = self.clock.time_ns() // 1000, self.ids()
         taken_at = self._check(restored, graph, now)
         branch = branch or self._branch_name(restored)
-        await self._fork(restored, branch, now)
-        return await self._take_over(restored, graph, made_by, branch, taken_at), self._ref(restored)
+        await self._fork(restored, branch, now, taken_at, owner)
+        return await self._take_over(restored, graph, made_by, branch, taken_at, owner), self._ref(restored)
 
     def _check(self, restored: Restored, graph: Graph, now: int) -> int:
         """Whether the run may be taken over, and as of when."""
@@ -91,13 +93,17 @@ class Journalling(Struct, frozen=True):
             )
         return max(now, held + 1) if stored.owner.is_dead() else now
 
-    async def _take_over(self, restored: Restored, graph: Graph, made_by: str, branch: str, taken_at: int) -> RunLog:
+    async def _take_over(
+        self, restored: Restored, graph: Graph, made_by: str, branch: str, taken_at: int, owner: str
+    ) -> RunLog:
         inputs = definition_of(restored.info).inputs
         info = self._info(restored.info.root_run_id, graph, made_by, taken_at, inputs)
-        return await self._open(info, branch, taken_at, restored)
+        return await self._open(info, branch, taken_at, owner, restored)
 
-    async def _open(self, info: RunInfo, branch: str, now_us: int, restored: Restored | None = None) -> RunLog:
-        store, owner = self.store, self.ids()
+    async def _open(
+        self, info: RunInfo, branch: str, now_us: int, owner: str, restored: Restored | None = None
+    ) -> RunLog:
+        store = self.store
         session = await store.open(info, branch=branch, owner=owner, now_us=now_us, hold_until_us=now_us + HOLD_US)
         graph = msgspec.json.decode(info.definition, type=Definition).graph
 
@@ -127,21 +133,22 @@ class Journalling(Struct, frozen=True):
         log.start_beating(self.loop_thread)
         return log
 
-    async def _branch(self, restored: Restored, now: int) -> str:
-        """The branch to go on with: the recorded one at its head, else a new one from there."""
+    async def _is_at_head(self, restored: Restored) -> bool:
         heads = {branch.name: branch.head for branch in await self.store.branches(restored.info.root_run_id)}
-        if heads.get(restored.branch) == restored.seq:
-            return restored.branch
-        branch = self._branch_name(restored)
-        await self._fork(restored, branch, now)
-        return branch
+        return heads.get(restored.branch) == restored.seq
 
     def _branch_name(self, restored: Restored) -> str:
         return f"{restored.branch}@{restored.seq}-{self.ids()[-6:]}"
 
-    async def _fork(self, restored: Restored, branch: str, now: int) -> None:
-        root = restored.info.root_run_id
-        await self.store.fork(root, branch=branch, parent=restored.branch, at_seq=restored.seq, now_us=now)
+    async def _fork(self, restored: Restored, branch: str, now: int, taken_at: int, owner: str) -> None:
+        """Begin a branch, with the run in hand: the id of a busy one would stand for a branch that nobody goes on with."""
+        store, info, until = self.store, restored.info, taken_at + HOLD_US
+        held = await store.open(info, branch=restored.branch, owner=owner, now_us=taken_at, hold_until_us=until)
+        try:
+            await store.fork(info.root_run_id, branch=branch, parent=restored.branch, at_seq=restored.seq, now_us=now)
+        except BaseException:
+            await store.close_session(held)
+            raise
 
     @staticmethod
     def _ref(restored: Restored) -> RunRef:

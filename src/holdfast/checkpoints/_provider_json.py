@@ -15,9 +15,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from holdfast.checkpoints._document import Head, decode_document
-from holdfast.checkpoints._files import read_file, read_head, remove_file, sweep, write_file
+from holdfast.checkpoints._files import read_document, read_head, remove_file, sweep, write_file
 from holdfast.checkpoints._pruning import check_asked, newest_first, select_old
-from holdfast.errors import ClosedError, CorruptStoreError, StorageError
+from holdfast.errors import ClosedError, StorageError
 from holdfast.logs import get_logger
 from holdfast.ports import CheckpointInfo
 from holdfast.ports._checkpoints import Infos
@@ -58,15 +58,7 @@ class JsonProvider(Closing):
 
     def read(self, where: str) -> bytes:
         self._check_open()
-        path = self._find(where)
-        document = read_file(path)
-        try:
-            decode_document(document)
-        except CorruptStoreError as error:
-            raise CorruptStoreError(f"{path}: {error}") from error
-        except StorageError as error:
-            raise StorageError(f"{path}: {error}") from error
-        return document
+        return read_document(self._find(where))
 
     def list(self, *, run_id: str | None = None, limit: int = 1000) -> Infos:
         self._check_open()

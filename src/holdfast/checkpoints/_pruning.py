@@ -45,11 +45,11 @@ def _old_of_run(run: list[M], keep: int | None, before_us: int | None) -> list[M
     }
     if kept:
         kept |= {branch[0].id for branch in branches.values()}
-        kept |= _left_at(run)
+        kept |= left_at(run)
     return [info for info in run if info.id not in kept]
 
 
-def _left_at(run: list[M]) -> set[str]:
+def left_at(run: list[M]) -> set[str]:
     """Where branches left others: parents that are on another branch."""
     branches = {info.id: info.branch for info in run}
     pairs = [(info.parent_id, info.branch) for info in run if info.parent_id is not None]

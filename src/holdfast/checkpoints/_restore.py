@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
@@ -14,10 +14,13 @@ from holdfast.checkpoints._definition import Definition
 from holdfast.checkpoints._facts import COMPLETED, STARTED, result_of, step_key
 from holdfast.checkpoints._fold import Fold
 from holdfast.checkpoints._rows import event_of
-from holdfast.errors import StorageError
+from holdfast.errors import CorruptStoreError, StorageError, StoreUnavailableError
 from holdfast.events._base import BaseEvent
 from holdfast.graph import Graph, GraphState
-from holdfast.ports import JournalStore, Mark, Row, RunInfo
+from holdfast.ports import BranchInfo, JournalStore, Mark, Row, RunInfo
+
+_ODD = (StorageError, msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError)
+"""What rows that nobody of ours wrote, or a disk has changed, may come to."""
 
 
 class Place(Struct, frozen=True):
@@ -68,9 +71,8 @@ class Restored(Struct):
 async def locate(store: JournalStore, checkpoint: str) -> Place:
     """Where a checkpoint is: a mark's id, or a run's id for its head. Raises StorageError if there is none."""
     info = await store.run(checkpoint)  # first: a run is quickly found
-    if info is not None:  # its head is that of the branch it took last
-        branch = max(await store.branches(checkpoint), key=lambda found: found.created_us).name
-        return Place(info, branch)
+    if info is not None:
+        return Place(info, taken_last(await store.branches(checkpoint)).name)
     mark = await store.mark(checkpoint)
     info = await store.run(mark.root_run_id) if mark is not None else None
     if mark is None or info is None:
@@ -78,6 +80,12 @@ async def locate(store: JournalStore, checkpoint: str) -> Place:
             f"no checkpoint and no run is called {checkpoint!r}; `holdfast checkpoint list` says what there is"
         )
     return Place(info, mark.branch, mark.seq, mark)
+
+
+def taken_last(branches: Iterable[BranchInfo]) -> BranchInfo:
+    """The branch whose head a run's id stands for. One without a row was begun, or brought by a file, but never gone on with."""
+    taken = [branch for branch in branches if branch.parent is None or branch.head > branch.fork_seq]
+    return max(taken, key=lambda branch: branch.created_us)
 
 
 async def restore(store: JournalStore, checkpoint: str, graph: Graph | None = None) -> Restored:
@@ -91,15 +99,29 @@ async def restore(store: JournalStore, checkpoint: str, graph: Graph | None = No
 
 
 async def fold_upto(store: JournalStore, place: Place, graph: Graph) -> Fold:
-    """What the journal amounts to at a place."""
+    """What the journal amounts to at a place. Raises CorruptStoreError, saying where, if what is stored there cannot be read."""
     root_run_id = place.info.root_run_id
     blobs = BlobReader(store.blob)
     fold = Fold(root_run_id, graph)
     snapshot = await store.last_snapshot(root_run_id, branch=place.branch, upto=place.upto)
-    if snapshot is not None:
-        fold = Fold.decode(root_run_id, graph, await blobs.resolve(snapshot.data))
-    async for row in store.read(root_run_id, branch=place.branch, after=fold.seq, upto=place.upto):
-        fold.take(await blobs.resolve_row(row))
+    at = 0
+    try:
+        if snapshot is not None:
+            at = snapshot.seq
+            fold = Fold.decode(root_run_id, graph, await blobs.resolve(snapshot.data))
+        async for row in store.read(root_run_id, branch=place.branch, after=fold.seq, upto=place.upto):
+            at = row.seq
+            fold.take(await blobs.resolve_row(row))
+    except _ODD as error:
+        if not at or isinstance(
+            error, StoreUnavailableError | CorruptStoreError
+        ):  # the store itself says what is wrong
+            raise
+        raise CorruptStoreError(
+            f"run {root_run_id} cannot be restored: what is stored at position {at} of branch {place.branch!r} cannot be read "
+            f"({str(error) or type(error).__name__}). Nothing was changed. An earlier checkpoint may be whole: "
+            f"`holdfast checkpoint list --run {root_run_id}` lists them"
+        ) from error
     return fold
 
 
@@ -135,8 +157,16 @@ async def _rows(store: JournalStore, place: Place, *types: str) -> AsyncIterator
 
 
 async def _last_mark(store: JournalStore, place: Place) -> Mark | None:
+    """The newest mark of a branch; while it has none, the last before it left its parent."""
     marks = await store.marks(place.info.root_run_id)
-    return next((mark for mark in marks if mark.branch == place.branch), None)
+    branches = {branch.name: branch for branch in await store.branches(place.info.root_run_id)}
+    name, upto = place.branch, branches[place.branch].head
+    while True:
+        found = next((mark for mark in marks if mark.branch == name and mark.seq <= upto), None)
+        branch = branches[name]
+        if found is not None or branch.parent is None:
+            return found
+        name, upto = branch.parent, min(upto, branch.fork_seq)
 
 
 def definition_of(info: RunInfo) -> Definition:

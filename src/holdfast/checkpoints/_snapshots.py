@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 from holdfast.checkpoints._blobs import BlobWriter
 from holdfast.checkpoints._fold import Fold
-from holdfast.errors import HoldfastError
+from holdfast.errors import ClosedError, FencedError, HoldfastError
 from holdfast.logs import get_logger
 from holdfast.ports import Batch, JournalStore, Session, Snapshot
 from holdfast.threads import LoopThread
@@ -54,5 +54,7 @@ class Snapshots:
             blobs = BlobWriter()
             small = blobs.extract(data)
             await self._store.append(Batch(self._session, blobs=blobs.take_all(), snapshot=Snapshot(seq, small)))
+        except (FencedError, ClosedError) as error:  # the run was over first: that is no news to anybody
+            log.debug("no snapshot of run %s at %d: %s", self._session.root_run_id, seq, error)
         except HoldfastError as error:  # the rows are all there: only a restore will take longer
             log.warning("no snapshot of run %s at %d: %s", self._session.root_run_id, seq, error)

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from holdfast import stores
 from holdfast.checkpoints._config import CheckpointConfig
+from holdfast.checkpoints._files import read_document
 from holdfast.checkpoints._import import import_checkpoint
 from holdfast.clock import Clock
 from holdfast.errors import StorageError
@@ -39,6 +40,10 @@ class Source(Struct, frozen=True):
     exporter: CheckpointProvider | Any = None
     """who is given each checkpoint as a document, because the store is only in memory"""
 
+    def place_of(self, where: Where) -> Where:
+        """Where the checkpoint that `where` named is found again: a file that was read into a store in memory is read again."""
+        return where if self.exporter is not None and _is_file(where) else self.checkpoint or where
+
 
 async def source_of(config: CheckpointConfig, host: Host, where: Where | None) -> Source:
     """The source of a kickoff. `where` is the id of a checkpoint or of a run, or a file with one. Raises StorageError."""
@@ -65,13 +70,17 @@ def _without_checkpoint(config: CheckpointConfig, host: Host) -> Source:
 
 async def _document(source: Source, where: Where) -> bytes | None:
     """The document that `where` names; None if it is an id."""
+    file = Path(where) if _is_file(where) else None
     if source.exporter is not None:
         newest = await source.exporter.alist(run_id=str(where), limit=1)  # a run's id stands for its last checkpoint
-        found: bytes = await source.exporter.aread(newest[0].location if newest else str(where))
-        return found
-    if not isinstance(where, os.PathLike) and not where.endswith(".json"):
-        return None
-    try:
-        return await asyncio.to_thread(Path(where).read_bytes)
-    except OSError as error:
-        raise StorageError(f"{where} cannot be read: {error.strerror or error}") from error
+        try:
+            found: bytes = await source.exporter.aread(newest[0].location if newest else str(where))
+            return found
+        except StorageError:
+            if file is None or not file.is_file():
+                raise
+    return await asyncio.to_thread(read_document, file) if file is not None else None
+
+
+def _is_file(where: Where) -> bool:
+    return isinstance(where, os.PathLike) or where.endswith(".json")

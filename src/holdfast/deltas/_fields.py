@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from holdfast.deltas._kinds import dataclass_reader, is_model, model_reader
+from holdfast.deltas._kinds import dataclass_reader, is_model, model_reader, struct_reader
 from holdfast.errors import UsageError
 
 Reader: TypeAlias = Callable[[Any], dict[str, object]]
@@ -45,7 +45,7 @@ def _find_reader(kind: type) -> Reader:
     if is_model(kind):
         return model_reader(kind)
     if issubclass(kind, msgspec.Struct):
-        return _read_struct
+        return struct_reader(kind)
     if dataclasses.is_dataclass(kind):
         return dataclass_reader(kind)
     raise UsageError(f"a state is a pydantic model, a dataclass, a msgspec struct or a dict, not a {kind.__name__}")
@@ -55,8 +55,3 @@ def _read_dict(state: dict[Any, object]) -> dict[str, object]:
     if not _TEXT.issuperset(map(type, state)) and (strange := [key for key in state if not isinstance(key, str)]):
         raise UsageError(f"the fields of a state are named by text, not by {strange[0]!r}")
     return dict(state)
-
-
-def _read_struct(state: msgspec.Struct) -> dict[str, object]:
-    values = {name: getattr(state, name) for name in state.__struct_fields__}
-    return {name: value for name, value in values.items() if value is not msgspec.UNSET}

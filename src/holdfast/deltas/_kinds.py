@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from holdfast import serde
-from holdfast.deltas._secrets import WITHHELD, Withheld, is_secret, sensitive_fields
+from holdfast.deltas._secrets import Withheld, is_secret, sensitive_fields, withheld
 from holdfast.errors import NotStorableError
 
 ATOMS = frozenset({str, int, float, bool, type(None), bytes, datetime, date, time, timedelta, Decimal, UUID, Withheld})
@@ -74,11 +74,11 @@ def reading_of(kind: type) -> Reading:
 
 def _find_reading(kind: type) -> Reading:
     if is_secret(kind):
-        return Reading(lambda value: WITHHELD, keyed=False)
+        return Reading(withheld, keyed=False)
     if issubclass(kind, msgspec.Struct):
         return _dumped() if kind.__struct_config__.array_like else _struct(kind)
     if is_model(kind):
-        return _dumped() if _has_own_form(kind) else _model(kind)
+        return Reading(_dump_model, keyed=False) if _has_own_form(kind) else _model(kind)
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind)
     for base in _CONTAINERS:
@@ -112,8 +112,9 @@ def model_reader(kind: Any) -> Callable[[Any], dict[str, object]]:
 def withhold(fields: dict[str, object], hidden: frozenset[str]) -> None:
     """Take out what is not to be stored. That there is nothing is no secret."""
     for name in hidden:
-        if fields.get(name) is not None:
-            fields[name] = WITHHELD
+        value = fields.get(name)
+        if value is not None and not (isinstance(value, _CONTAINERS) and not value):
+            fields[name] = withheld(value)
 
 
 def _has_own_form(kind: Any) -> bool:
@@ -121,7 +122,7 @@ def _has_own_form(kind: Any) -> bool:
     if getattr(kind, "__pydantic_root_model__", False):
         return True
     decorators = getattr(kind, "__pydantic_decorators__", None)
-    if any(getattr(decorators, name, None) for name in ("field_serializers", "model_serializers", "computed_fields")):
+    if any(getattr(decorators, name, None) for name in ("field_serializers", "model_serializers")):
         return True
     metadata = [item for field in kind.model_fields.values() for item in getattr(field, "metadata", ())]
     return any(type(item).__name__ in _SERIALIZERS for item in metadata)
@@ -138,16 +139,36 @@ def _model(kind: Any) -> Reading:
     return Reading(model_reader(kind), attrgetter("__dict__") if _is_bare(kind) else None, keyed=True)
 
 
+def struct_reader(kind: type[msgspec.Struct]) -> Callable[[Any], dict[str, object]]:
+    """Make what reads a struct's fields, by their own names. Sensitive ones are withheld."""
+    hidden = sensitive_fields(kind)
+
+    def read(struct: msgspec.Struct) -> dict[str, object]:
+        values = ((name, getattr(struct, name)) for name in kind.__struct_fields__)
+        fields = {name: value for name, value in values if value is not msgspec.UNSET}
+        if hidden:
+            withhold(fields, hidden)
+        return fields
+
+    return read
+
+
 def _struct(kind: type[msgspec.Struct]) -> Reading:
     names = tuple(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     config = kind.__struct_config__
     tagged: dict[str, Any] = {} if config.tag is None else {str(config.tag_field): config.tag}
 
+    hidden = sensitive_fields(kind)
+    hidden_as = frozenset(stored for stored, name in names if name in hidden)
+
     def read(struct: msgspec.Struct) -> dict[str, object]:
         values = ((stored, getattr(struct, name)) for stored, name in names)
-        return tagged | {stored: value for stored, value in values if value is not msgspec.UNSET}
+        fields = {stored: value for stored, value in values if value is not msgspec.UNSET}
+        if hidden_as:
+            withhold(fields, hidden_as)
+        return tagged | fields
 
-    as_named = not tagged and kind.__struct_fields__ == kind.__struct_encode_fields__
+    as_named = not tagged and not hidden and kind.__struct_fields__ == kind.__struct_encode_fields__
     return Reading(read, msgspec.structs.asdict if as_named else None, keyed=True)
 
 
@@ -180,6 +201,31 @@ def _keeps_in_dict(kind: Any, names: Iterable[str]) -> bool:
 
 def _dumped() -> Reading:
     return Reading(_dump, keyed=False)
+
+
+def _dump_model(model: object) -> Any:
+    return _without_secrets(model, _dump(model))
+
+
+def _without_secrets(live: Any, dumped: Any) -> Any:
+    """What was dumped, without its secrets and what was computed: a dump has what is marked, and asterisks that would come back as
+    the secret; and a model may refuse what it computes itself."""
+    kind = type(live)
+    if is_secret(kind):
+        return withheld(live)
+    if getattr(kind, "__pydantic_root_model__", False):
+        return _without_secrets(live.root, dumped)
+    if isinstance(dumped, dict):
+        items = live if isinstance(live, dict) else {name: getattr(live, name, None) for name in dumped}
+        computed = getattr(getattr(kind, "__pydantic_decorators__", None), "computed_fields", {})
+        fields = {
+            name: _without_secrets(items.get(name), item) for name, item in dumped.items() if name not in computed
+        }
+        withhold(fields, sensitive_fields(kind) & fields.keys())
+        return fields
+    if isinstance(dumped, list | tuple) and isinstance(live, list | tuple) and len(dumped) == len(live):
+        return type(dumped)(map(_without_secrets, live, dumped))
+    return dumped
 
 
 def _dump(value: object) -> Any:

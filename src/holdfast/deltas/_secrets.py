@@ -6,14 +6,19 @@ What is stored in their place is a `Withheld`. Whoever takes a state up again pu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, get_args, get_type_hints
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 
 class Withheld(Struct, frozen=True):
     """Stands for a value that is not stored."""
+
+    token: int = 0
+    """tells the values of a process apart, so that a change of one is seen; not stored either"""
 
     def __repr__(self) -> str:
         return "<secret>"
@@ -32,31 +37,72 @@ def is_secret(kind: type) -> bool:
     return hasattr(kind, "get_secret_value")
 
 
+def withheld(value: Any) -> Withheld:
+    """What stands for a value."""
+    secret = value.get_secret_value() if is_secret(type(value)) else value
+    try:
+        return Withheld(hash(secret))
+    except TypeError:  # a list or the like
+        return Withheld(hash(repr(secret)))
+
+
 def sensitive_fields(kind: Any) -> frozenset[str]:
-    """The fields of a model or a dataclass that are declared sensitive: by `sensitive`, or by `{"sensitive": True}` in
-    pydantic's `json_schema_extra` or a dataclass field's `metadata`."""
-    if dataclasses.is_dataclass(kind):
-        noted = {field.name for field in dataclasses.fields(kind) if field.metadata.get("sensitive")}
-        return frozenset(noted | _annotated(kind))
-    return frozenset(name for name, field in getattr(kind, "model_fields", {}).items() if _is_marked(field))
+    """The fields of a model, a dataclass or a struct that are declared sensitive: by `sensitive`, anywhere in their annotation, or
+    by `{"sensitive": True}` in pydantic's `json_schema_extra` or a dataclass field's `metadata`."""
+    found = _known.get(kind)
+    if found is None:
+        found = _known[kind] = frozenset(_find_sensitive(kind))
+    return found
+
+
+_known: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
+
+
+def _find_sensitive(kind: Any) -> Iterator[str]:
+    if isinstance(fields := getattr(kind, "model_fields", None), dict):
+        yield from (name for name, field in fields.items() if _is_marked(field))
+    elif dataclasses.is_dataclass(kind):
+        yield from (field.name for field in dataclasses.fields(kind) if field.metadata.get("sensitive"))
+        yield from _annotated(kind)
+    elif hasattr(kind, "__struct_fields__"):
+        yield from _annotated(kind)
 
 
 def _is_marked(field: Any) -> bool:
     extra = getattr(field, "json_schema_extra", None)
     by_extra = isinstance(extra, dict) and bool(extra.get("sensitive"))
-    return by_extra or any(isinstance(item, Sensitive) for item in getattr(field, "metadata", ()))
+    return by_extra or any(map(_says_so, (*getattr(field, "metadata", ()), getattr(field, "annotation", None))))
 
 
-def _annotated(kind: Any) -> set[str]:
-    try:
-        hints = get_type_hints(kind, include_extras=True)
-    except (NameError, TypeError):  # an annotation that only a type checker can see
-        return set()
-    return {
-        name
-        for name, hint in hints.items()
-        if get_origin(hint) is Annotated and any(isinstance(item, Sensitive) for item in get_args(hint)[1:])
+def _annotated(kind: Any) -> Iterator[str]:
+    hints = {
+        name: _resolved(base, name, hint)
+        for base in reversed(kind.__mro__)
+        for name, hint in vars(base).get("__annotations__", {}).items()
     }
+    yield from (name for name, hint in hints.items() if _says_so(hint))
+
+
+def _resolved(kind: type, name: str, hint: Any) -> Any:
+    """An annotation, by itself: that only a type checker can see one does not make another one invisible."""
+    hint = getattr(hint, "__forward_arg__", hint)
+    if not isinstance(hint, str):
+        return hint
+    alone = type(kind.__name__, (), {"__annotations__": {name: hint}, "__module__": kind.__module__})
+    try:
+        return get_type_hints(alone, include_extras=True)[name]
+    except (NameError, TypeError, AttributeError):  # it cannot be known, so its words count
+        return sensitive if re.search(r"\bsensitive\b", hint) else None
+
+
+def _says_so(hint: Any) -> bool:
+    """Whether the mark is in an annotation: `Annotated[str, sensitive] | None` hides the field, and so does a list of such."""
+    if isinstance(hint, Sensitive):
+        return True
+    inside = get_args(hint)
+    if hasattr(hint, "__total__") or hasattr(hint, "_fields"):  # of a TypedDict or a NamedTuple the value does not tell
+        inside = tuple(_resolved(hint, *item) for item in hint.__annotations__.items())
+    return any(map(_says_so, inside))
 
 
 def reveal(plain: Any, value_at: Callable[[str], Any], path: str = "") -> Any:

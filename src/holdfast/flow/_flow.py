@@ -30,8 +30,8 @@ from holdfast.kickoff import (
     Starter,
     checked_budget,
     checkpoint_config,
+    exchanged,
     human_provider,
-    with_id,
 )
 from holdfast.ports import HumanProvider, HumanRequest, Usage
 
@@ -169,7 +169,8 @@ class Flow(Generic[S]):
 
     @state.setter
     def state(self, value: S) -> None:
-        self._kickoff().cell.replace(with_id(value))
+        cell = self._kickoff().cell
+        cell.replace(exchanged(cell.current(), value))
 
     @property
     def method_outputs(self) -> list[Any]:
@@ -198,12 +199,12 @@ class Flow(Generic[S]):
     @property
     def human_feedback_history(self) -> list[HumanFeedbackResult]:
         """What people said in the latest run, oldest first; the last hundred."""
-        return list(self._kickoff().feedback)
+        return self._kickoff().feedback.all()
 
     @property
     def last_human_feedback(self) -> HumanFeedbackResult | None:
         """What a person said last in the latest run."""
-        return next(reversed(self._kickoff().feedback), None)
+        return next(reversed(self._kickoff().feedback.all()), None)
 
     @property
     def entity_id(self) -> str:

@@ -122,7 +122,7 @@ class FlowFront:
             return self._typed_feedback(step, result)
         try:
             kind = get_type_hints(getattr(type(self.entity), step)).get("return")
-            return result if kind is None else TypeAdapter(kind).validate_python(result)
+            return result if kind is None else TypeAdapter(kind).validate_python(result, strict=False)
         except (AttributeError, NameError, TypeError, ValidationError, PydanticSchemaGenerationError):
             return result
 

@@ -13,7 +13,7 @@ from holdfast.kickoff._kickoff import Kickoff, Pending
 from holdfast.kickoff._opening import Plan, check_inputs
 from holdfast.kickoff._secrets import Secrets, from_environment, request_id_of, variable_of
 from holdfast.kickoff._starter import Starter, checkpoint_config, human_provider, named_inputs
-from holdfast.kickoff._state import FlowState, with_id
+from holdfast.kickoff._state import FlowState, exchanged
 
 __all__ = [
     "Asking",
@@ -33,10 +33,10 @@ __all__ = [
     "checked_budget",
     "checkpoint_config",
     "count_usage",
+    "exchanged",
     "from_environment",
     "human_provider",
     "named_inputs",
     "request_id_of",
     "variable_of",
-    "with_id",
 ]

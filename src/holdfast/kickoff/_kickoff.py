@@ -17,12 +17,11 @@ from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
 from holdfast.graph import Scheduler, end_with
 from holdfast.graph._cell import Changes, SharedState
-from holdfast.human import HumanFeedbackResult
 from holdfast.kickoff._asking import Asking
 from holdfast.kickoff._budget import Meter, watch_time
 from holdfast.kickoff._opening import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
-from holdfast.kickoff._outputs import Outputs
-from holdfast.kickoff._secrets import hide_again, rebuild, told_inputs, with_hidden, with_secrets
+from holdfast.kickoff._outputs import Feedback, Outputs
+from holdfast.kickoff._secrets import hide_again, rebuild, shown_state, told_inputs, with_secrets
 from holdfast.kickoff._state import fresh_state, restore_state, update_state
 from holdfast.ports import HumanRequest, JournalStore, Usage
 from holdfast.runs import End, Run, RunStatus
@@ -51,7 +50,7 @@ class Kickoff:
         self._front = front
         self._plan = plan
         self._opening = opening
-        self.feedback: list[HumanFeedbackResult] = []
+        self.feedback = Feedback()
         self.outputs = Outputs()
         self.asking: Asking | None = None
         self.run_id: str | None = None
@@ -72,14 +71,10 @@ class Kickoff:
     def show(self, restored: Restored, runtime: Any) -> None:
         """Be what was recorded, to be looked at before it goes on."""
         if restored.is_begun:
-            self.cell = SharedState(restore_state(fresh_state(self._front.state_example), with_hidden(restored.state)))
+            self.cell = SharedState(shown_state(fresh_state(self._front.state_example), restored.state))
         reader = self._reader(runtime, restored.store, restored.info.root_run_id, restored.branch, restored.seq)
         self.outputs = Outputs(reader, complete=False)
-        self.feedback = [
-            result
-            for result in typed_results(self._front, restored.results).values()
-            if isinstance(result, HumanFeedbackResult)
-        ]
+        self.feedback = Feedback(reader)
         self.results = typed_results(self._front, restored.results)
         self.usage = restored.fold.root.usage
         self._counts = lambda: dict(restored.graph.counts)
@@ -120,7 +115,7 @@ class Kickoff:
         assert self._opening.progress is not None
         progress = self._opening.progress
         results = typed_results(self._front, progress.results)
-        self.cell = SharedState(restore_state(fresh_state(self._front.state_example), with_hidden(progress.state)))
+        self.cell = SharedState(shown_state(fresh_state(self._front.state_example), progress.state))
         for result in results.values():
             self._completed(result)
         self._front.begins("", self)
@@ -249,7 +244,7 @@ class Kickoff:
         answers = self._opening.log.answers if self._opening is not None else {}
         given = {**(self._plan.edits or {}), **self._plan.inputs, **answers}
         revealed = with_secrets(progress.state, run.id, self._front.name, config.secrets if config else None, given)
-        return hide_again(restore_state(example, revealed), withheld_in(progress.state))
+        return hide_again(restore_state(example, revealed), progress.state)
 
     def _changes(self) -> dict[str, Any]:
         """Fields of the state to set. What brought a secret back is in its place already, and hidden there."""
@@ -284,6 +279,7 @@ class Kickoff:
         scheduler.state = progress.standing
         scheduler.results = typed_results(self._front, progress.results)
         scheduler.event_ids = dict(progress.event_ids)
+        self.feedback = Feedback(self._before(run, opening))
         self._front.reach(progress.agents)
         here = run.place
         scope = Scope(progress.opened_by, self._front.kind, here.scope) if progress.opened_by else here.scope
@@ -295,11 +291,16 @@ class Kickoff:
         for event in opening.shown:
             run.host.event_bus.replay(self._front.entity, event)
 
+    def _before(self, run: Run, opening: Opening) -> Callable[[], list[Any]]:
+        """What reads the results of before it was taken up again; of a run inside another, those that are still known."""
+        if opening.is_inner:
+            known = [*self.recorded().values()]
+            return lambda: known
+        return self._reader(run.host, opening.log.store, run.id, opening.branch, opening.log.session.head)
+
     def _completed(self, result: Any) -> None:
         self.outputs.add(result)
-        if isinstance(result, HumanFeedbackResult):
-            self.feedback.append(result)
-            del self.feedback[:-100]
+        self.feedback.add(result)
         if self._saving is not None:
             self._saving.completed(self.cell)
 

@@ -1,11 +1,15 @@
-"""The results of a flow's methods, in the order they completed."""
+"""The results of a flow's methods, in the order they completed; and of those, what people said."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.human import HumanFeedbackResult
+
 KEPT = 1000
+SAID = 100
 
 
 class Outputs:
@@ -27,3 +31,26 @@ class Outputs:
         if self._complete or self._read_all is None:
             return list(self._kept)
         return self._read_all()
+
+
+class Feedback:
+    """What people said in a run, the last hundred of it. What was said before it was taken up again is read when asked for."""
+
+    def __init__(self, read_before: Callable[[], list[Any]] | None = None) -> None:
+        self._said: list[HumanFeedbackResult] = []
+        self._read_before = read_before
+        self._lock = threading.Lock()
+
+    def add(self, result: Any) -> None:
+        """Take a method's result, if somebody said it."""
+        if isinstance(result, HumanFeedbackResult):
+            self._said.append(result)
+            del self._said[:-SAID]
+
+    def all(self) -> list[HumanFeedbackResult]:
+        with self._lock:
+            if self._read_before is not None:
+                before = [result for result in self._read_before() if isinstance(result, HumanFeedbackResult)]
+                self._said[:0] = before[-SAID:]
+                self._read_before = None
+            return self._said[-SAID:]

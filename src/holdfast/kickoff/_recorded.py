@@ -14,13 +14,13 @@ from holdfast.ports import HumanRequest
 _KINDS = {"human_feedback_requested": "feedback", "llm_call_paused": "secret"}
 
 
-def find_recorded(runtime: Any, config: CheckpointConfig, where: Where) -> tuple[Restored, str]:
-    """A recorded run as it stood at a checkpoint, and the checkpoint's id in the store of the configuration."""
+def find_recorded(runtime: Any, config: CheckpointConfig, where: Where) -> tuple[Restored, Where]:
+    """A recorded run as it stood at a checkpoint, and where a kickoff with the configuration finds it again."""
 
-    async def find() -> tuple[Restored, str]:
+    async def find() -> tuple[Restored, Where]:
         source = await source_of(config, runtime, where)
         assert source.checkpoint is not None
-        return await restore(source.store, source.checkpoint), source.checkpoint
+        return await restore(source.store, source.checkpoint), source.place_of(where)
 
     return waited_for(runtime, find())
 

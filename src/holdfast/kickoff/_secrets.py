@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from pydantic import SecretStr
 
-from holdfast.deltas import fields_of, live_value, plain, reveal, withheld_in
-from holdfast.errors import AnswerPendingError, NotStorableError
+from holdfast.deltas import Withheld, fields_of, live_value, plain, reveal, withheld_in
+from holdfast.errors import AnswerPendingError, FlowInputError, NotStorableError
 from holdfast.kickoff._state import fields_by_name, restore_state
 from holdfast.ports import HumanRequest
 
 HIDDEN = "**********"
-Secrets = Callable[[str], str | None]
+Secrets = Callable[[str], Any]
 
 
 def variable_of(path: str) -> str:
@@ -69,13 +70,20 @@ def missing_secrets(
 def restore_saved(fresh: Any, saved: Mapping[str, Any]) -> Any:
     """A state that `@persist` saved, with the secrets of the environment, else those that a fresh one has."""
     found = reveal(dict(saved), lambda path: from_environment(path) or live_value(fresh, path))
-    return hide_again(restore_state(fresh, found), withheld_in(dict(saved)))
+    return hide_again(restore_state(fresh, found), dict(saved))
 
 
-def with_hidden(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored state to look at: something stands where its secrets were."""
-    hidden: dict[str, Any] = reveal(dict(state), lambda path: HIDDEN)
-    return hidden
+def shown_state(fresh: Any, stored: Mapping[str, Any]) -> Any:
+    """A stored state to look at: asterisks stand where its secrets were, and where text does not fit, what a fresh one has."""
+    try:
+        return restore_state(fresh, reveal(dict(stored), lambda path: HIDDEN))
+    except FlowInputError:
+        return restore_state(fresh, reveal(dict(stored), lambda path: _stand_in(live_value(fresh, path))))
+
+
+def _stand_in(value: Any) -> Any:
+    is_text = isinstance(value, str | Withheld) or hasattr(value, "get_secret_value")
+    return HIDDEN if is_text else value
 
 
 def rebuild(state: Any, stored: dict[str, Any]) -> Any:
@@ -85,18 +93,37 @@ def rebuild(state: Any, stored: dict[str, Any]) -> Any:
     return restore_state(state, stored)
 
 
-def hide_again(state: Any, paths: Iterable[str]) -> Any:
-    """The state, in which text that was put back at these paths hides itself again, or the next checkpoint would have it.
+def hide_again(state: Any, stored: Mapping[str, Any]) -> Any:
+    """The state, in which text that was put back hides itself again, or the next checkpoint would have it.
 
-    The type of a field sees to that by itself; in a dict or a list, nothing says what was there.
+    The type of a field sees to that by itself; in a dict, a list or a tuple, nothing says what was there.
     """
-    for path in paths:
-        before, _, last = path.rpartition(".")
-        around = live_value(state, before) if before else state
-        key: Any = int(last) if isinstance(around, list) else last
-        if isinstance(around, dict | list) and isinstance(text := live_value(around, last), str):
-            around[key] = SecretStr(text)
-    return state
+    return _hidden_in(state, stored) if withheld_in(stored) else state
+
+
+def _hidden_in(live: Any, stored: Any) -> Any:
+    """What a live value is when what was withheld in it hides itself: the same, or a tuple made anew."""
+    if isinstance(stored, dict):
+        for name, item in stored.items():
+            before = live.get(name) if isinstance(live, dict) else getattr(live, name, None)
+            after = _hidden(live, before, item)
+            if after is not before and isinstance(live, dict):
+                live[name] = after
+            elif after is not before:
+                setattr(live, name, after)
+    elif isinstance(stored, list | tuple) and isinstance(live, list | tuple) and len(stored) == len(live):
+        items = [_hidden(live, before, item) for before, item in zip(live, stored, strict=True)]
+        if isinstance(live, list):
+            live[:] = items
+        elif any(map(operator.is_not, items, live)):
+            return tuple(items)
+    return live
+
+
+def _hidden(around: Any, value: Any, stored: Any) -> Any:
+    if isinstance(stored, Withheld):
+        return SecretStr(value) if isinstance(around, dict | list | tuple) and isinstance(value, str) else value
+    return _hidden_in(value, stored)
 
 
 def told_inputs(state: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Starter:
         self._runtime = runtime
         self._next: Plan | None = None
         self._put_down: str | None = None
+        self._given: Mapping[str, str] = {}
+        """Answers that the latest kickoff was given. One that waits for a secret first has not written them down."""
         self.questions: tuple[HumanRequest, ...] = ()
         """What its run was put down with."""
 
@@ -68,6 +70,7 @@ class Starter:
             raise UsageError(
                 f"to go on from a checkpoint the {front.kind} must know where it is kept: {kind}(checkpoint=CheckpointConfig(…))"
             )
+        self._given = plan.answers
         return plan
 
     # -- taking it up again ----------------------------------------------------------------------------------------
@@ -106,7 +109,7 @@ class Starter:
     def answer(self, config: CheckpointConfig | None, answer: str, request_id: str | None) -> None:
         """The next kickoff goes on with an answer. Raises UsageError if the run waits for no such answer."""
         plan = self._next or Plan(checkpoint=self._put_down, config=config or CheckpointConfig())
-        answers = {**plan.answers, **answer_to(self.questions, request_id, answer)}
+        answers = {**self._given, **plan.answers, **answer_to(self.questions, request_id, answer)}
         self._next = msgspec.structs.replace(plan, answers=answers)
 
 

@@ -46,27 +46,44 @@ def _copy(state: Any) -> Any:
     return state.model_copy(deep=True) if isinstance(state, BaseModel) else copy.deepcopy(state)
 
 
-def with_id(state: Any) -> Any:
-    """The state, given an id if it has none. A model without an `id` field gets a subclass that has one.
+def with_id(state: Any, known: str = "") -> Any:
+    """The state, given an id if it has none: a known one, or a new one. A model without an `id` field gets a subclass that has one.
 
     Raises FlowInputError for what cannot be the state of a flow.
     """
     if isinstance(state, dict):
         if not state.get("id"):
-            state["id"] = new_id()
+            state["id"] = known or new_id()
         return state
     if isinstance(state, BaseModel) and "id" not in type(state).model_fields:
-        return _with_id_field(type(state)).model_validate(dict(state), by_alias=True, by_name=True)
+        has = {"id": known} if known else {}
+        return _with_id_field(type(state)).model_validate(dict(state) | has, by_alias=True, by_name=True)
     if not _can_be_state(state):
         name = type(state).__name__
         raise FlowInputError(
             f"the state of a flow is a pydantic model, a dataclass or a dict, and {name} is none of them"
         )
-    if not getattr(state, "id", None):
+    made_up = bool(known) and isinstance(state, BaseModel) and "id" not in state.model_fields_set
+    if made_up or not getattr(state, "id", None):
         if dataclasses.is_dataclass(state) and "id" not in {f.name for f in dataclasses.fields(state)}:
             raise FlowInputError(f"{type(state).__name__} needs a field `id: str = ''` to be the state of a flow")
-        state.id = new_id()
+        _set_id(state, known or new_id())
     return state
+
+
+def exchanged(state: Any, other: Any) -> Any:
+    """Another state in the place of one: it has that one's id, unless it comes with its own."""
+    known = state.get("id") if isinstance(state, dict) else getattr(state, "id", None)
+    return with_id(other, str(known or ""))
+
+
+def _set_id(state: Any, state_id: str) -> None:
+    try:
+        state.id = state_id
+    except (AttributeError, ValidationError) as error:
+        raise FlowInputError(
+            f"{type(state).__name__} cannot be the state of a flow: its id cannot be set, because it is frozen"
+        ) from error
 
 
 def _can_be_state(value: object) -> bool:
@@ -82,22 +99,34 @@ def _with_id_field(kind: type[BaseModel]) -> type[BaseModel]:
 def restore_state(example: Any, plain: Mapping[str, Any]) -> Any:
     """A state as it was stored, of the kind of an example. Nothing of the example is left but its kind.
 
-    Fields get their types back by validation, so validators see stored values once more and must leave valid ones alone.
+    Fields get their types back by validation, never a strict one: an enum is stored as its value. Validators see stored values
+    once more and must leave valid ones alone.
     Raises FlowInputError when the kind has changed too much.
     """
     if isinstance(example, dict):
         return dict(plain)
     try:
         if isinstance(example, BaseModel):
-            return type(example).model_validate(dict(plain), by_alias=False, by_name=True)
+            return type(example).model_validate(dict(plain), by_alias=False, by_name=True, strict=False)
         return _restore_dataclass(type(example), plain)
     except (ValidationError, TypeError) as error:
-        raise FlowInputError(f"what was stored does not fit {type(example).__name__} any more: {error}") from error
+        raise FlowInputError(
+            f"what was stored does not fit {type(example).__name__} any more: {_said(error)}"
+        ) from None
+
+
+def _said(error: Exception) -> str:
+    """What does not fit, and where, without the values: one may be a secret, and errors are written down."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
 
 
 def _restore_dataclass(kind: type, plain: Mapping[str, Any]) -> Any:
     fields = dataclasses.fields(kind)
-    made: Any = TypeAdapter(kind).validate_python({f.name: plain[f.name] for f in fields if f.init and f.name in plain})
+    found = {f.name: plain[f.name] for f in fields if f.init and f.name in plain}
+    made: Any = TypeAdapter(kind).validate_python(found, strict=False)
     for field in fields:
         if not field.init and field.name in plain:
             object.__setattr__(made, field.name, plain[field.name])
@@ -118,7 +147,7 @@ def update_state(state: Any, inputs: Mapping[str, Any]) -> Any:
         try:
             return type(state).model_validate({**kept, **inputs}, by_alias=True, by_name=True)
         except ValidationError as error:
-            raise FlowInputError(f"these inputs do not fit {type(state).__name__}: {error}") from error
+            raise FlowInputError(f"these inputs do not fit {type(state).__name__}: {_said(error)}") from None
     changed = copy.copy(state)  # not dataclasses.replace: that would reset fields that are not arguments
     for name, value in inputs.items():
         setattr(changed, name, value)

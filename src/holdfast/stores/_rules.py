@@ -56,8 +56,7 @@ def check_free(root_run_id: str, owner: str, holder: str, held_until_us: int, no
     if held_until_us > now_us and holder != owner:
         left = (held_until_us - now_us) / 1_000_000
         raise RunBusyError(
-            f"run {root_run_id} is held by {holder or 'another process'} for {left:.3g} s more; "
-            "wait until it ends, or fork it onto a branch"
+            f"run {root_run_id} is held by {holder or 'another process'} for {left:.3g} s more; wait until it ends"
         )
 
 
