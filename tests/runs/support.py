@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from holdfast import BaseEvent, Runtime
 
 Hook = Callable[[], Awaitable[None]]
@@ -79,8 +81,14 @@ class NotedJournal:
     def record(self, event: BaseEvent) -> None:
         self.recorded.append(event.type)
 
-    def write(self, tag: str, fields: dict[str, Any], *stamp: Any) -> None:
+    def encoder(self, event_type: type[BaseEvent]) -> Callable[[dict[str, Any]], bytes]:
+        return msgspec.json.encode
+
+    def write(self, tag: str, payload: bytes, changed: bytes | None, *stamp: Any) -> None:
         self.recorded.append(tag)
+
+    def carry(self, changed: bytes) -> None: ...
+    def show(self, unbuilt: Any) -> None: ...
 
     async def commit_end(self, run_id: str, status: str) -> None:
         await self._hook()
