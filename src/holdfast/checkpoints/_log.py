@@ -51,7 +51,7 @@ class RunLog(RecordedTree):
     __slots__ = (  # with more than thirty attributes Python keeps them in a dict, and finds each more slowly
         "_behind", "_blobs", "_breathed", "_calls", "_carried", "_clock", "_durability", "_failure", "_heartbeat",
         "_held_until", "_in_flight", "_last_mark", "_lock", "_marked_at", "_marking", "_marks", "_marks_all", "_new_id",
-        "_order", "_rows", "_seq", "_snapshots", "_taken", "_triggers", "answers", "is_closed", "recorded", "secrets",
+        "_order", "_quiet_in", "_rows", "_seq", "_snapshots", "_taken", "_triggers", "answers", "is_closed", "recorded", "secrets",
         "session", "show", "state", "store",
     )  # fmt: skip
 
@@ -99,6 +99,8 @@ class RunLog(RecordedTree):
         """How many there were at the last mark."""
         self._snapshots = snapshots
         self._marking = marking
+        self._quiet_in = -1
+        """The version of the listeners in which nobody hears of marks; runs inside this one may have their own."""
         self._heartbeat: Heartbeat | None = None
         self._held_until = 0
         self._behind: WriteBehind | None = None
@@ -150,7 +152,7 @@ class RunLog(RecordedTree):
             row = Row(seq, tag, event_id, at_us, run_id, payload, changed, *links, origin)
             self._rows.append(row)
             if tag in self._triggers or self._marks_all:
-                self._mark(event_id, seq, at_us, tag)
+                self._mark(row, tag)
             return row
 
     def _concealed(self, payload: bytes) -> bytes:
@@ -161,18 +163,18 @@ class RunLog(RecordedTree):
     def _small(self, delta: bytes | None) -> bytes | None:
         return delta if delta is None else self._blobs.extract(delta)
 
-    def _mark(self, event_id: str, seq: int, at_us: int, trigger: str) -> None:
+    def _mark(self, row: Row, trigger: str) -> None:
         """Make a row a checkpoint. Named after its event: an id less to make and to store."""
-        size, self._marked_at = self._taken - self._marked_at, self._taken
-        self._marks.append(Mark(event_id, seq, at_us, trigger, parent_id=self._last_mark, size=size))
-        self._last_mark = event_id
+        taken, event_id = self._taken, row.event_id
+        mark = Mark(event_id, row.seq, row.at_us, trigger, "main", "", self._last_mark, taken - self._marked_at)
+        self._marks.append(mark)  # of whatever branch and run its session is
+        self._marked_at, self._last_mark = taken, event_id
 
     def _mark_head(self, trigger: str) -> None:
         """Make what was taken down last a checkpoint, if it is none yet."""
         with self._lock:
             if self._rows and not (self._marks and self._marks[-1].seq == self._rows[-1].seq):
-                last = self._rows[-1]
-                self._mark(last.event_id, last.seq, last.at_us, trigger)
+                self._mark(self._rows[-1], trigger)
 
     def carry(self, changed: bytes) -> None:
         """What a step changed in the state: it is stored with the next event that this thread emits."""
@@ -304,11 +306,12 @@ class RunLog(RecordedTree):
 
     def _begin_marks(self, marks: tuple[Mark, ...]) -> Marking | None:
         """Who is to be told of marks, once that they are about to be written."""
-        if (marking := self._marking) is None:
+        marking = self._marking
+        if marking is None or ((version := marking.listeners.version) == self._quiet_in and not self._calls):
             return None
-        wants = marking.wants
-        if marking.exporter is None and not wants(CheckpointCompletedEvent):
-            return None  # most have nobody who listens, and no document to write
+        if marking.exporter is None and not marking.wants(CheckpointCompletedEvent):
+            self._quiet_in = version  # most have nobody who listens, and no document to write
+            return None
         marking.begin(marks)
         return marking
 

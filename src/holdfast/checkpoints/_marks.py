@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.checkpoints._export import export_checkpoint
 from holdfast.checkpoints._pruning import left_at
@@ -26,6 +26,13 @@ EVERYTHING = 2**62
 Tell = Callable[[type[BaseEvent], dict[str, Any]], object]
 
 
+class Listeners(Protocol):
+    """Those who hear events."""
+
+    version: int
+    """changes whenever they change"""
+
+
 class Marking:
     """What happens around the commit of a mark. A document that cannot be written is told of; the run goes on."""
 
@@ -36,6 +43,7 @@ class Marking:
         loop_thread: LoopThread,
         tell: Tell,
         wants: Callable[[type[BaseEvent]], bool],
+        listeners: Listeners,
         exporter: CheckpointProvider | None = None,
         most: int | None = None,
     ) -> None:
@@ -45,6 +53,7 @@ class Marking:
         self._tell = tell
         self.wants = wants
         """Whether anybody would see an event."""
+        self.listeners = listeners
         self.exporter = exporter
         self._most = most
         self._about = {"provider": type(exporter or store).__name__, "branch": session.branch}

@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast.checkpoints._config import CheckpointConfig
 from holdfast.checkpoints._definition import Definition
 from holdfast.checkpoints._log import HOLD_US, RunLog
-from holdfast.checkpoints._marks import Marking, Tell
+from holdfast.checkpoints._marks import Listeners, Marking, Tell
 from holdfast.checkpoints._owner import Owner
 from holdfast.checkpoints._restore import Place, Restored, definition_of, fold_upto
 from holdfast.checkpoints._snapshots import Snapshots
@@ -36,6 +36,7 @@ class Journalling(Struct, frozen=True):
     loop_thread: LoopThread
     tell: Tell
     wants: Callable[[type[BaseEvent]], bool]
+    listeners: Listeners
     log_type: type[RunLog] = RunLog
     kind: str = "flow"
     """of what is run"""
@@ -126,6 +127,7 @@ class Journalling(Struct, frozen=True):
                 self.loop_thread,
                 self.tell,
                 self.wants,
+                self.listeners,
                 self.source.exporter,
                 self.config.max_checkpoints,
             ),

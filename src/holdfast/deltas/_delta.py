@@ -14,27 +14,27 @@ from holdfast.errors import StorageError
 _Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Set(msgspec.Struct, frozen=True, array_like=True, tag="="):
+class Set(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="="):
     """The value at `path` is now this one; a dict's new key comes last."""
 
     path: Path
     value: Any
 
 
-class Delete(msgspec.Struct, frozen=True, array_like=True, tag="x"):
+class Delete(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="x"):
     """The field or key is gone."""
 
     path: Path
 
 
-class Append(msgspec.Struct, frozen=True, array_like=True, tag="a"):
+class Append(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="a"):
     """The list, or the text, at `path` has grown at its end."""
 
     path: Path
     values: list[Any] | str
 
 
-class Splice(msgspec.Struct, frozen=True, array_like=True, tag="s"):
+class Splice(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="s"):
     """`count` items of the list at `path`, from `start` on, gave way to `values`."""
 
     path: Path
@@ -43,14 +43,14 @@ class Splice(msgspec.Struct, frozen=True, array_like=True, tag="s"):
     values: list[Any]
 
 
-class Add(msgspec.Struct, frozen=True, array_like=True, tag="+"):
+class Add(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="+"):
     """The set at `path` has new members."""
 
     path: Path
     values: list[Any]
 
 
-class Discard(msgspec.Struct, frozen=True, array_like=True, tag="-"):
+class Discard(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="-"):
     """The set at `path` has lost members."""
 
     path: Path
@@ -65,7 +65,7 @@ _LARGE = 2**63
 _encode = msgspec.json.encode
 
 
-class Delta(msgspec.Struct, frozen=True):
+class Delta(msgspec.Struct, frozen=True, gc=False):
     """Operations, to be done in this order. Empty, it is false."""
 
     operations: tuple[Operation, ...] = ()

@@ -58,14 +58,13 @@ class Walk(Struct, eq=False):
         staying = len(old)
         for name, before in old.items():
             try:
-                value = new[name]
+                if new[name] is before:
+                    continue
             except KeyError:
                 staying -= 1
                 self._record(Delete((*path, name)), partial(old.pop, name))
                 continue
-            if value is before:
-                continue
-            kind = type(before)
+            value, kind = new[name], type(before)
             if kind is int and type(value) is int:
                 if before != value:
                     self.operations.append(Set((*path, name), value))

@@ -310,6 +310,11 @@ class EventBus:
             return False
         return inside.wants(outlet, event_type)
 
+    @property
+    def listeners(self) -> Publisher:
+        """Whose `version` changes whenever what somebody wants may have changed."""
+        return self._publisher
+
     def replay(self, source: object, event: BaseEvent) -> None:
         """Show a recorded event to the handlers again, with `is_replaying()` true: not stamped, recorded or numbered."""
         inside = self._inside

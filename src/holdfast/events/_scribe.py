@@ -48,7 +48,6 @@ class Scribe:
             or len(payload) != kind.size
             or (run_id := here.run_id) is None
             or run_id != outlet.run_id
-            or here.replaying
             or outlet.refused
             or inside.generation != Forks.generation
         ):

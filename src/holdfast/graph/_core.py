@@ -124,11 +124,13 @@ def results_needed(state: GraphState) -> set[str]:
 
 def _start(graph: Graph, state: GraphState, fact: Started) -> GraphState:
     step, number, ready = fact.step, fact.number, state.ready
-    for place, execution in enumerate(ready):
+    for execution in ready:
         if execution.number == number and execution.step == step and step in graph.by_name:
             running = state.running.copy()
             running[execution.key] = execution
-            return replace(state, ready=ready[:place] + ready[place + 1 :], running=running)
+            return replace(
+                state, ready=tuple(e for e in ready if e is not execution) if ready[1:] else (), running=running
+            )
     return state
 
 

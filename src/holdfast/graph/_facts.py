@@ -9,7 +9,7 @@ from msgspec import Struct
 Action: TypeAlias = Literal["advance", "loop", "escalate", "abandon", "retry", "fallback", "continue", "fail"]
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """What follows from the end of an execution, where data drives the steps."""
 
     action: Action
@@ -24,11 +24,11 @@ class Verdict(Struct, frozen=True):
     """what others look for in the result and do not find there: those of `Shape.looked_for`"""
 
 
-class Began(Struct, frozen=True, tag="began"):
+class Began(Struct, frozen=True, gc=False, tag="began"):
     """The run began, or began again with what was recorded: steps in flight then are to be run again."""
 
 
-class Started(Struct, frozen=True, tag="started"):
+class Started(Struct, frozen=True, gc=False, tag="started"):
     """A step began its nth execution."""
 
     step: str
@@ -41,7 +41,7 @@ class Started(Struct, frozen=True, tag="started"):
     """whether it is what runs in place of the step"""
 
 
-class Completed(Struct, frozen=True, tag="completed"):
+class Completed(Struct, frozen=True, gc=False, tag="completed"):
     """An execution gave a result; a router's result names the route it took."""
 
     step: str
@@ -53,7 +53,7 @@ class Completed(Struct, frozen=True, tag="completed"):
     """None to go on"""
 
 
-class Failed(Struct, frozen=True, tag="failed"):
+class Failed(Struct, frozen=True, gc=False, tag="failed"):
     """An execution raised."""
 
     step: str
@@ -71,14 +71,14 @@ class StepFailure(Struct, frozen=True):
     error_type: str = ""
 
 
-class Cancelled(Struct, frozen=True, tag="cancelled"):
+class Cancelled(Struct, frozen=True, gc=False, tag="cancelled"):
     """An execution was told to stop, and did."""
 
     step: str
     number: int
 
 
-class Waiting(Struct, frozen=True, tag="waiting"):
+class Waiting(Struct, frozen=True, gc=False, tag="waiting"):
     """An execution cannot go on until something arrives from outside."""
 
     step: str
@@ -89,23 +89,23 @@ class Waiting(Struct, frozen=True, tag="waiting"):
     """since when it waits"""
 
 
-class Skipped(Struct, frozen=True, tag="skipped"):
+class Skipped(Struct, frozen=True, gc=False, tag="skipped"):
     """A step is left out: it can never become ready."""
 
     step: str
 
 
-class Paused(Struct, frozen=True, tag="paused"):
+class Paused(Struct, frozen=True, gc=False, tag="paused"):
     """Somebody wants no step to begin until the run is resumed."""
 
     reason: str = ""
 
 
-class Resumed(Struct, frozen=True, tag="resumed"):
+class Resumed(Struct, frozen=True, gc=False, tag="resumed"):
     """Somebody lets a paused run go on: from steps that a rule held back, too."""
 
 
-class Rerun(Struct, frozen=True, tag="rerun"):
+class Rerun(Struct, frozen=True, gc=False, tag="rerun"):
     """Somebody wants a step to run again, with all that depends on it."""
 
     step: str

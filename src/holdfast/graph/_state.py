@@ -44,7 +44,7 @@ class Execution(Struct, frozen=True, dict=True):
     key = _Key()
 
 
-class Excused(Struct, frozen=True):
+class Excused(Struct, frozen=True, gc=False):
     """An execution that failed without failing the run, so far."""
 
     execution: Execution
@@ -75,7 +75,7 @@ class Failure(Struct, frozen=True):
     rule: str = ""
 
 
-class DataState(Struct, frozen=True):
+class DataState(Struct, frozen=True, gc=False):
     """What is known besides, where data drives the steps."""
 
     available: dict[str, str] = {}
@@ -113,7 +113,7 @@ class DataState(Struct, frozen=True):
     failure: Failure | None = None
 
 
-class GraphState(Struct, frozen=True):
+class GraphState(Struct, frozen=True, gc=False):
     """Where a graph stands. Small and immutable; results are kept elsewhere, by execution key."""
 
     begun: bool = False
@@ -150,29 +150,29 @@ class GraphState(Struct, frozen=True):
         return {**self.running, **self.waiting}
 
 
-class Start(Struct, frozen=True):
+class Start(Struct, frozen=True, gc=False):
     """Run this execution."""
 
     execution: Execution
 
 
-class Cancel(Struct, frozen=True):
+class Cancel(Struct, frozen=True, gc=False):
     """Stop this execution."""
 
     execution: Execution
 
 
-class Park(Struct, frozen=True):
+class Park(Struct, frozen=True, gc=False):
     """Nothing can go on until something arrives from outside."""
 
 
-class Complete(Struct, frozen=True):
+class Complete(Struct, frozen=True, gc=False):
     """The run is done; the result is that of the execution that completed last."""
 
     last: str | None
 
 
-class Fail(Struct, frozen=True):
+class Fail(Struct, frozen=True, gc=False):
     """The run has failed, with these errors."""
 
     errors: tuple[str, ...]

@@ -209,6 +209,7 @@ class JobEngine:
             runtime.loop_thread,
             lambda event_type, payload: bus.announce(self, event_type, payload),
             bus.wants,
+            bus.listeners,
             kind="job",
         )
 

@@ -92,6 +92,7 @@ async def open_journal(front: Front, config: CheckpointConfig, runtime: Any, pla
         runtime.loop_thread,
         lambda event_type, payload: bus.announce(front.entity, event_type, payload),
         bus.wants,
+        bus.listeners,
         kind=front.kind,
         entity=front.stored(config),
     )
@@ -132,6 +133,7 @@ async def open_recorded(front: Front, runtime: Any, plan: Plan) -> Opening:
         runtime.loop_thread,
         lambda event_type, payload: None,
         lambda event_type: False,
+        runtime.event_bus.listeners,
         LooseLog,
         front.kind,
         _stored_if_it_can(front, config),

@@ -51,14 +51,14 @@ class Row(Struct, frozen=True, gc=False):
         return Row(seq, type_, event_id, at_us, run_id, payload, delta, parent, cause, opener, Origin(*origin))
 
 
-class Snapshot(Struct, frozen=True):
+class Snapshot(Struct, frozen=True, gc=False):
     """Everything the rows up to `seq` amount to, so that a restore need not read them."""
 
     seq: int
     data: bytes
 
 
-class Mark(Struct, frozen=True):
+class Mark(Struct, frozen=True, gc=False):
     """A named checkpoint: a position somebody may want to come back to."""
 
     id: str
@@ -106,7 +106,7 @@ class BranchInfo(Struct, frozen=True):
     created_us: int
 
 
-class Session(Struct, frozen=True):
+class Session(Struct, frozen=True, gc=False):
     """The right to write one run's journal, proved by a fence that every later session outnumbers."""
 
     root_run_id: str
@@ -117,7 +117,7 @@ class Session(Struct, frozen=True):
     """the last position when it was opened"""
 
 
-class Batch(Struct, frozen=True):
+class Batch(Struct, frozen=True, gc=False):
     """What is written together."""
 
     session: Session
