@@ -21,7 +21,7 @@ _encode = msgspec.json.Encoder().encode
 _PLAIN = frozenset({str, bool, type(None)})
 _EMPTY = frozenset({dict, list})
 _EXACT = 2**53  # integers that every reader of JSON takes for what they are
-_NAMES_AND_NUMBERS = frozenset({str, int, bool, type(None)})
+_PLAIN_OR_NUMBER = _PLAIN | {int}
 
 
 def stored_fields(event: BaseEvent) -> dict[str, Any]:
@@ -51,10 +51,10 @@ def encoder_of(event_type: type[BaseEvent]) -> Encoder:
     Of these only fields that hold anything need a second look: the others are names and numbers of our own. It raises
     NotStorableError, naming the path, for what has no stored form.
     """
-    fields = [field for field in msgspec.structs.fields(event_type) if field.name != "env"]
-    unstored = [field.name for field in fields if field.name in event_type.unstored]
-    kinds = {field.name: get_args(field.type) or (field.type,) for field in fields if field.name not in unstored}
-    doubtful = [name for name, kind in kinds.items() if not _NAMES_AND_NUMBERS.issuperset(kind)]
+    names = [name for name in event_type.__struct_fields__ if name != "env"]
+    unstored = [name for name in names if name in event_type.unstored]
+    certain = _names_and_numbers(event_type)
+    doubtful = [name for name in names if name not in unstored and name not in certain]
 
     def encode(payload: dict[str, Any]) -> bytes:
         if unstored:
@@ -73,6 +73,15 @@ def encoder_of(event_type: type[BaseEvent]) -> Encoder:
             return encode_plain(plain(payload))
 
     return encode
+
+
+def _names_and_numbers(event_type: type[BaseEvent]) -> set[str]:
+    """The fields of a class that hold nothing else."""
+    try:
+        fields = msgspec.structs.fields(event_type)
+    except NameError:  # an annotation that only a type checker can see
+        return set()
+    return {field.name for field in fields if _PLAIN_OR_NUMBER.issuperset(get_args(field.type) or (field.type,))}
 
 
 def event_of(row: Row, root_run_id: str, previous_event_id: str | None) -> BaseEvent:
