@@ -166,6 +166,9 @@ class SharedState:
 
         Returns the change, if somebody keeps track.
         """
+        if key == self._alone and not self._kept:  # nobody else is at work
+            self._alone = None
+            return self.changes()
         with self._lock:
             self._alone = None
             if self._views or self._kept:
