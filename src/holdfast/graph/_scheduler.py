@@ -127,16 +127,18 @@ class Scheduler:
                 self._stop(flight.execution)
 
     async def _drive_on(self) -> Any:
+        run, program = self.run, self.program
+        outlet = run.outlet
         while True:
-            if self.run.outlet.crowding() is not None:
+            if (outlet.crowded is not None or outlet.parent is not None) and outlet.crowding() is not None:
                 await self._await_reader()
-            if self.run.is_held_back:
+            if run.is_stopping:
                 await self._await_gate()
-            if self.run.is_ending:
-                raise asyncio.CancelledError
+                if run.is_ending:
+                    raise asyncio.CancelledError
             commands = self.decide()
             alone = self._alone(commands)
-            if alone is not None and self.program.is_async(alone.step):
+            if alone is not None and program.is_async(alone.step):
                 await self._await_alone(alone)
             elif alone is not None:
                 await self._lend_thread()
@@ -166,8 +168,9 @@ class Scheduler:
 
     async def _await_gate(self) -> None:
         """Between steps: none starts while the run is paused. What is done is on disk meanwhile."""
-        await self.commit()
-        await self.run.gate()
+        if self.run.is_held_back:
+            await self.commit()
+            await self.run.gate()
 
     async def _await_reader(self) -> None:
         """Between steps: let whoever reads the run's stream catch up. What is done is on disk meanwhile."""
