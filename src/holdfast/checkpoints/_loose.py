@@ -8,9 +8,9 @@ from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._log import RunLog
 from holdfast.context import position
 from holdfast.errors import NotStorableError, StorageError
-from holdfast.events._base import BaseEvent, Links
+from holdfast.events._base import BaseEvent
 from holdfast.events._delivery import Encoder
-from holdfast.ports import Origin, Row
+from holdfast.ports import Row
 
 MOST = 20_000
 
@@ -39,24 +39,15 @@ class LooseLog(RunLog):
 
         return encode_or_give_up
 
-    def write(
-        self,
-        tag: str,
-        payload: bytes,
-        changed: bytes | None,
-        event_id: str,
-        at_us: int,
-        run_id: str,
-        links: Links,
-        origin: Origin,
-    ) -> Row:
+    def write(self, *told: Any) -> Row:
         if self.problem is None and self._seq >= MOST:
             self.give_up(
                 StorageError(f"the run has more than {MOST} events, too many to keep: give it a CheckpointConfig")
             )
-        if self.problem is not None:
-            return Row(self._seq, tag, event_id, at_us, run_id, payload, changed, *links, origin)
-        return super().write(tag, payload, changed, event_id, at_us, run_id, links, origin)
+        if self.problem is None:
+            return super().write(*told)
+        tag, payload, changed, event_id, at_us, run_id, (parent, cause, opener), origin = told
+        return Row(self._seq, tag, event_id, at_us, run_id, payload, changed, parent, cause, opener, origin)
 
     def _give_up_telling(self, error: NotStorableError) -> None:
         if self.problem is None:

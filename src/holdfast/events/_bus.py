@@ -16,7 +16,7 @@ from holdfast.context import OUTSIDE, Forks, Position, at, stand_at, standing
 from holdfast.errors import FlushInHandlerError, FlushTimeoutError, HandlerSignatureError, SyncInAsyncError
 from holdfast.events._base import BaseEvent
 from holdfast.events._calling import Barrier, BusStatistics, Item
-from holdfast.events._delivery import EventLog, Outlet, Tree
+from holdfast.events._delivery import Outlet, Tree
 from holdfast.events._handlers import NOTHING, DependsOn, HandlerFunction, HandlerTable, name_of
 from holdfast.events._mailbox import Mailbox, Overflow
 from holdfast.events._publishing import Publisher
@@ -25,7 +25,7 @@ from holdfast.events._scribe import Scribe
 from holdfast.events._stamping import place
 from holdfast.events._state import RuntimeState
 from holdfast.ids import IdFactory, new_id
-from holdfast.ports import Entity, Recorded
+from holdfast.ports import Entity, Journal, Recorded
 from holdfast.threads import LoopThread, done_here
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -450,7 +450,7 @@ class EventBus:
         loop: asyncio.AbstractEventLoop | None = None,
         entity: Entity | None = None,
         state: RuntimeState | None = None,
-        log: EventLog | None = None,
+        log: Journal | None = None,
         sequence: int = 0,
         name: str = "",
     ) -> Outlet:

@@ -13,16 +13,16 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
 from holdfast.context import stand_at, standing
-from holdfast.events._base import BaseEvent, Links
+from holdfast.events._base import BaseEvent
 from holdfast.events._calling import Barrier, HandlerCalls, Item
 from holdfast.events._handlers import HandlerFunction, HandlerTable, Lane, Plan, name_of
 from holdfast.events._mailbox import in_handler
-from holdfast.ports import Origin
+from holdfast.ports import Journal
 
 if TYPE_CHECKING:
     from ._state import RuntimeState
@@ -30,42 +30,6 @@ if TYPE_CHECKING:
 
 Payload: TypeAlias = dict[str, Any]
 Encoder: TypeAlias = Callable[[Payload], bytes]
-
-
-class EventLog(Protocol):
-    """Takes down the durable events of a run tree, in order, as they are stamped. Under the bus's lock: be quick."""
-
-    state: Any
-    """What handlers are shown of the tree."""
-
-    def record(self, event: BaseEvent) -> None: ...
-
-    def encoder(self, event_type: type[BaseEvent]) -> Encoder:
-        """What makes the stored form of the payload of such an event. The payload is ours, and whole."""
-        ...
-
-    def carry(self, changed: bytes) -> None:
-        """What a step changed in the state: it belongs to the next event that this thread emits."""
-        ...
-
-    def write(
-        self,
-        tag: str,
-        payload: bytes,
-        changed: bytes | None,
-        event_id: str,
-        at_us: int,
-        run_id: str,
-        links: Links,
-        origin: Origin,
-    ) -> Any:
-        """`record` for an event that nobody hears, so that none was built: its type, what is stored of it, its stamp. Returns its
-        row."""
-        ...
-
-    def show(self, unbuilt: Any) -> None:
-        """Let handlers see such an event, as its class, its fields, its number, the id of the one before it, and its row."""
-        ...
 
 
 class Unheard(Struct, frozen=True):
@@ -79,7 +43,7 @@ class Unheard(Struct, frozen=True):
     encode: Encoder
 
 
-def unheard(event_type: type[BaseEvent], log: EventLog) -> Unheard:
+def unheard(event_type: type[BaseEvent], log: Journal) -> Unheard:
     """Of a class, for a run with this log."""
     size = len(event_type.__struct_fields__) - 1  # without its envelope
     return Unheard(event_type.type, size, event_type.opens, event_type.closes, log.encoder(event_type))
@@ -303,7 +267,7 @@ class Outlet:
         entity: Any,
         state: RuntimeState | None,
         name: str = "",
-        log: EventLog | None = None,
+        log: Journal | None = None,
     ) -> None:
         self.run_id = run_id
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), name or run_id or "")
@@ -318,7 +282,7 @@ class Outlet:
         """The recordings its events belong in: its own, and those of the runs around it."""
         self.state: RuntimeState | None = self.states[0] if self.states else None
         """What handlers are shown: the recording of this run, or of the nearest run around it."""
-        self.log: EventLog | None = log or (parent.log if parent else None)
+        self.log: Journal | None = log or (parent.log if parent else None)
         """Where every durable event of the tree is written down, if anywhere."""
         self.has_only_log = self.log is not None and self.states == (self.log.state,)
         """Whether nothing but its log keeps its events: of those that nobody hears, that needs no more than the payload."""

@@ -8,9 +8,9 @@ from msgspec.structs import astuple
 
 from holdfast.context import NOBODY, Forks, Position, Scope, Subject, stand_at, standing
 from holdfast.events._base import BaseEvent
-from holdfast.events._delivery import EventLog, Outlet, Payload
+from holdfast.events._delivery import Outlet, Payload
 from holdfast.events._stamping import describe, opener_of
-from holdfast.ports import Origin
+from holdfast.ports import Journal, Origin
 
 if TYPE_CHECKING:
     from holdfast.events._bus import EventBus
@@ -26,7 +26,7 @@ class Scribe:
 
     __slots__ = ("_bus", "_inside", "_log", "_origin", "_outlet", "_source", "_subject")
 
-    def __init__(self, bus: EventBus, inside: Publisher, outlet: Outlet, log: EventLog, source: object) -> None:
+    def __init__(self, bus: EventBus, inside: Publisher, outlet: Outlet, log: Journal, source: object) -> None:
         self._bus = bus
         self._inside = inside
         self._outlet = outlet

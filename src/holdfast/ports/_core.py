@@ -58,7 +58,7 @@ class Recorded(Protocol):
 
 
 class Journal(Protocol):
-    """A run tree's way into its store, as far as runs need it."""
+    """A run tree's way into its store, as far as runs and their events need it."""
 
     state: Any
     """The `RuntimeState` that handlers are shown; None if there is none."""
