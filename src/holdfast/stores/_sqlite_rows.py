@@ -65,7 +65,7 @@ class Bound(dict[Any, Any]):
         return made
 
 
-_BOUND = 256
+_BOUND = 64
 
 
 def _columns(origin: Origin) -> tuple[Any, ...]:
