@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import pytest
 from msgspec import Struct
 from pydantic import BaseModel, Field, SecretStr, field_serializer
 from typing_extensions import TypedDict
 
-from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, listen, persist, start
+from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, and_, listen, persist, start
 from holdfast.checkpoints import JsonProvider
 from holdfast.deltas import sensitive
-from holdfast.errors import FlowInputError
+from holdfast.errors import FlowInputError, StateConflictError
 from holdfast.events import FlowStartedEvent
 from holdfast.human import LaterProvider
 from holdfast.stores import MemoryPersistence, SqliteStore
@@ -348,3 +348,39 @@ def test_a_persisted_state_gets_its_secrets_from_a_fresh_one_or_the_environment(
     assert "sk-typed" not in repr(kept.load_state(first.state.id))
     monkeypatch.setenv("HOLDFAST_SECRET_TOKEN", "from-outside")
     assert Saves(runtime=runtime).kickoff({"id": first.state.id}) == ["sk-typed", "from-outside", "saved"]
+
+
+class Clashes(Flow[Keys]):
+    """Two methods write different secrets at the same time."""
+
+    ran: ClassVar[list[str]] = []
+
+    @start()
+    async def one(self) -> None:
+        self.ran.append("one")
+        self.state.token = "sk-one"
+
+    @start()
+    async def two(self) -> None:
+        self.ran.append("two")
+        self.state.token = "sk-two"
+
+    @listen(and_(one, two))
+    def end(self) -> SecretStr:
+        return SecretStr(self.state.token)
+
+
+def test_a_step_whose_changes_held_a_secret_runs_again_after_a_conflict(tmp_path: Path, runtime: Runtime) -> None:
+    """What it changed was kept to be merged later, with a placeholder in the place of the secret."""
+    Clashes.ran.clear()
+    with SqliteStore(tmp_path / "journal.db") as store:
+        config = CheckpointConfig(store, secrets={"api_key": "sk-typed", "token": "sk-env", "extra": "e"}.get)
+        with pytest.raises(StateConflictError, match="token"):
+            Clashes(checkpoint=config, runtime=runtime).kickoff()
+        [run] = asyncio.run(store.runs())
+        resumed = Clashes(checkpoint=config, runtime=runtime)
+        result = resumed.kickoff(from_checkpoint=run.root_run_id)
+    one, two, again = Clashes.ran
+    assert ({one, two}, result.get_secret_value()) == ({"one", "two"}, f"sk-{again}")
+    assert b"sk-one" not in bytes_in(tmp_path)
+    assert b"sk-two" not in bytes_in(tmp_path)

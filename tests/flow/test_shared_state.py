@@ -334,3 +334,69 @@ def test_s1_18_two_steps_that_write_different_secrets_are_a_conflict_and_the_sam
     with pytest.raises(StateConflictError, match=r"\$\.token") as told:
         Differ().kickoff()
     assert "another" not in str(told.value)
+
+
+class Account(BaseModel):
+    name: str = ""
+    token: Annotated[str, sensitive] = "token"
+
+
+class Collected(FlowState):
+    keys: list[SecretStr] = [SecretStr("old")]  # noqa: RUF012 - pydantic copies it
+    accounts: list[Account] = []  # noqa: RUF012
+    listed: Annotated[list[str], sensitive] = ["old"]  # noqa: RUF012
+
+
+class Collects(Flow[Any]):
+    """Two methods that each add to lists that hold secrets."""
+
+    def add(self, name: str) -> None:
+        state = self.state if isinstance(self.state, dict) else vars(self.state)
+        state["keys"].append(SecretStr(f"key {name}"))
+        state["accounts"].append(Account(name=name, token=f"token {name}"))
+
+    @start()
+    async def one(self) -> None:
+        self.add("one")
+
+    @start()
+    async def two(self) -> None:
+        self.add("two")
+
+    @listen(and_(one, two))
+    def end(self) -> Any:
+        return self.state
+
+
+def collected(accounts: list[Any]) -> set[tuple[str, str]]:
+    return {(account["name"], account["token"].get_secret_value()) for account in accounts}
+
+
+def test_secrets_that_two_steps_add_to_one_list_are_both_kept() -> None:
+    """What was merged had placeholders for them: a typed state refused those, a dict had them in the place of the secrets."""
+    typed = Collects(initial_state=Collected).kickoff()
+    assert sorted(key.get_secret_value() for key in typed.keys) == ["key one", "key two", "old"]
+    assert {(account.name, account.token) for account in typed.accounts} == {
+        ("one", "token one"),
+        ("two", "token two"),
+    }
+    untyped = Collects(initial_state={"keys": [SecretStr("old")], "accounts": []}).kickoff()
+    assert sorted(key.get_secret_value() for key in untyped["keys"]) == ["key one", "key two", "old"]
+    assert collected(untyped["accounts"]) == {("one", "token one"), ("two", "token two")}
+
+
+def test_the_last_secret_counts_where_that_was_asked_for() -> None:
+    """The placeholder of the last one was assigned, or refused."""
+
+    class Last(RenewsTwice):
+        on_state_conflict = "last"
+        again = "another"
+
+        async def beside(self) -> None:
+            self.state.token, self.state.key = self.again, SecretStr(self.again)
+            self.state.listed.append(self.again)
+
+    assert Last().kickoff() in (
+        ("new", "new", ["old", "new"], 0),
+        ("another", "another", ["old", "another"], 0),
+    )

@@ -180,7 +180,7 @@ class Fold:
         elif isinstance(event, CheckpointRestoredEvent):
             self._take_up(run)
         elif isinstance(event, StateConflictEvent):
-            run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
+            self._keep(run, event)
         elif isinstance(event, Finisher) and event.started_event_id in (None, "", run.opened_by):
             run.is_finished = True
 
@@ -193,6 +193,13 @@ class Fold:
     def _answer(run: Progress, request_id: str, answer: Any) -> None:
         run.answers[request_id] = answer
         run.asked.pop(request_id, None)
+
+    @staticmethod
+    def _keep(run: Progress, event: StateConflictEvent) -> None:
+        """Keep what could not be merged. Changes that held a secret are not there, and their step runs again."""
+        run.conflicts.pop(event.execution, None)
+        if event.changes:
+            run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
 
     @staticmethod
     def _fail(run: Progress, fact: Failed, event: BaseEvent) -> None:

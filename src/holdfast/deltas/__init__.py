@@ -24,7 +24,7 @@ from holdfast.deltas._growing import append_only, growing_fields
 from holdfast.deltas._merge import Conflict, Merge, Merged, combine
 from holdfast.deltas._paths import Path, locate
 from holdfast.deltas._reducers import Reducer, last
-from holdfast.deltas._secrets import WITHHELD, Withheld, live_value, reveal, sensitive, withheld_in
+from holdfast.deltas._secrets import WITHHELD, Withheld, live_value, reveal, sensitive, unveil, withheld_in
 from holdfast.deltas._shadow import Shadow, plain
 
 __all__ = [
@@ -59,5 +59,6 @@ __all__ = [
     "reader_of",
     "reveal",
     "sensitive",
+    "unveil",
     "withheld_in",
 ]

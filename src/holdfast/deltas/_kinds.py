@@ -221,7 +221,9 @@ def _without_secrets(live: Any, dumped: Any) -> Any:
         fields = {
             name: _without_secrets(items.get(name), item) for name, item in dumped.items() if name not in computed
         }
-        withhold(fields, sensitive_fields(kind) & fields.keys())
+        hidden = sensitive_fields(kind) & fields.keys()
+        fields.update((name, items.get(name)) for name in hidden)  # what was dumped may be asterisks of its own
+        withhold(fields, hidden)
         return fields
     if isinstance(dumped, list | tuple) and isinstance(live, list | tuple) and len(dumped) == len(live):
         return type(dumped)(map(_without_secrets, live, dumped))

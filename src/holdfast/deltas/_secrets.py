@@ -1,24 +1,40 @@
 """Values that are never stored: secrets by their type (`SecretStr`), and fields that are declared sensitive.
 
-What is stored in their place is a `Withheld`. Whoever takes a state up again puts the values back with `reveal`.
+What is stored in their place is a `Withheld`. Whoever takes a state up again puts the values back with `reveal`; the process that
+withheld them still has them, and `unveil` gives them back.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 
-class Withheld(Struct, frozen=True):
-    """Stands for a value that is not stored."""
+class Withheld:
+    """Stands for a value that is not stored. No struct: what it holds is not to be encoded by whoever meets one."""
 
-    token: int = 0
-    """tells the values of a process apart, so that a change of one is seen; not stored either"""
+    __slots__ = ("token", "value")
+
+    def __init__(self, token: int = 0, value: Any = UNSET) -> None:
+        self.token = token
+        """tells the values of a process apart, so that a change of one is seen; not stored either"""
+        self.value = value
+        """what it stands for, in the process that withheld it"""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Withheld) and self.token == other.token
+
+    def __hash__(self) -> int:
+        return hash(self.token)
+
+    def __deepcopy__(self, memo: object) -> Withheld:
+        return self
 
     def __repr__(self) -> str:
         return "<secret>"
@@ -39,11 +55,36 @@ def is_secret(kind: type) -> bool:
 
 def withheld(value: Any) -> Withheld:
     """What stands for a value."""
+    if isinstance(value, Withheld):
+        return value
     secret = value.get_secret_value() if is_secret(type(value)) else value
     try:
-        return Withheld(hash(secret))
+        return Withheld(hash(secret), value)
     except TypeError:  # a list or the like
-        return Withheld(hash(repr(secret)))
+        return Withheld(hash(repr(secret)), _own(value))
+
+
+def unveil(plain: Any) -> Any:
+    """A copy of a plain value with what this process withheld put back. What came from storage stays a Withheld."""
+    if isinstance(plain, Withheld):
+        return plain if plain.value is UNSET else _own(plain.value)
+    if isinstance(plain, dict):
+        return {key: unveil(item) for key, item in plain.items()}
+    if isinstance(plain, list | tuple):
+        return type(plain)(map(unveil, plain))
+    return copy.copy(plain)
+
+
+def _own(value: Any) -> Any:
+    """The value, copied if it can change unseen and can be copied."""
+    try:
+        hash(value)
+    except TypeError:  # a list or the like
+        try:
+            return copy.deepcopy(value)
+        except Exception:  # it holds a connection, a lock, whatever
+            return value
+    return value
 
 
 def sensitive_fields(kind: Any) -> frozenset[str]:

@@ -28,6 +28,8 @@ from holdfast.deltas import (
     locate,
     plain,
     reader_of,
+    unveil,
+    withheld_in,
 )
 from holdfast.errors import NotStorableError, RunEndedError, StateConflictError, UsageError
 
@@ -66,6 +68,7 @@ class SharedState:
         rebuild: Callable[[Any, dict[str, Any]], Any] | None = None,
         kept: Mapping[str, Changes] | None = None,
         give_up: Callable[[NotStorableError], None] | None = None,
+        hide: Callable[[Any, dict[str, Any]], object] = lambda state, stored: None,
     ) -> None:
         self._state = state
         self._kind: type | None = None
@@ -75,6 +78,8 @@ class SharedState:
         """What is told that something cannot be stored, if that is not to fail the step."""
         self._rebuild = rebuild
         """Makes a state like another one from its plain form."""
+        self._hide = hide
+        """Makes secrets that were put back in a state hide themselves, where its type does not see to that."""
         self._kept = dict(kept or {})
         """What steps changed before the run was taken up again, and could not be merged then."""
         self._run_id = run_id
@@ -203,11 +208,11 @@ class SharedState:
         if merged.conflicts:
             first = merged.conflicts[0]
             touched = _fields_of([*since, (step, mine)])
-            changes = Changes(
-                mine.encode(),
-                [(name, delta.encode()) for name, delta in since],
-                encode_plain({name: value for name, value in base.items() if name in touched}),
-            )
+            before = {name: value for name, value in base.items() if name in touched}
+            changes = None  # with a secret in them, they cannot be stored: the step runs again
+            if not withheld_in(apply(before, mine)):
+                others = [(name, delta.encode()) for name, delta in since]
+                changes = Changes(mine.encode(), others, encode_plain(before))
             raise StateConflictError(
                 "; ".join(str(conflict) for conflict in merged.conflicts),
                 path=locate(first.path),
@@ -244,7 +249,8 @@ class SharedState:
             if name not in self._plain:
                 _remove(self._state, name)
             elif name in touched or (mine := live_value(state, name)) is WITHHELD:
-                _assign(self._state, name, copy.deepcopy(self._plain[name]))
+                _assign(self._state, name, unveil(self._plain[name]))
+                self._hide(self._state, {name: self._plain[name]})
             else:
                 _assign(self._state, name, mine)
 

@@ -235,7 +235,14 @@ class Kickoff:
         give_up = self._log.give_up if isinstance(self._log, LooseLog) else None
         kept = {key: msgspec.convert(told["changes"], Changes) for key, told in self._conflicts().items()}
         return SharedState(
-            state, run_id=run.id, on_conflict=conflict, shadow=shadow, rebuild=rebuild, give_up=give_up, kept=kept
+            state,
+            run_id=run.id,
+            on_conflict=conflict,
+            shadow=shadow,
+            rebuild=rebuild,
+            kept=kept,
+            give_up=give_up,
+            hide=hide_again,
         )
 
     def _restored(self, run: Run, progress: Progress, example: Any) -> Any:

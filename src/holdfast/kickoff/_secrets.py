@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from pydantic import SecretStr
+from pydantic import Secret, SecretStr
 
 from holdfast.deltas import Withheld, fields_of, live_value, plain, reveal, withheld_in
 from holdfast.errors import AnswerPendingError, FlowInputError, NotStorableError
@@ -121,9 +121,12 @@ def _hidden_in(live: Any, stored: Any) -> Any:
 
 
 def _hidden(around: Any, value: Any, stored: Any) -> Any:
-    if isinstance(stored, Withheld):
-        return SecretStr(value) if isinstance(around, dict | list | tuple) and isinstance(value, str) else value
-    return _hidden_in(value, stored)
+    if not isinstance(stored, Withheld):
+        return _hidden_in(value, stored)
+    by_its_type = value is None or isinstance(value, Withheld) or hasattr(value, "get_secret_value")
+    if by_its_type or not isinstance(around, dict | list | tuple):
+        return value
+    return SecretStr(value) if isinstance(value, str) else Secret(value)
 
 
 def told_inputs(state: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,4 +20,5 @@ class StateConflictEvent(BaseEvent):
     result: Any = None
     """what it returned"""
     changes: dict[str, Any] = {}
-    """what it changed, and what that was based on: once a reducer decides, it need not run again"""
+    """what it changed, and what that was based on: once a reducer decides, it need not run again; empty if there is
+    a secret in it, so that it has to"""
