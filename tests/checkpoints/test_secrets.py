@@ -13,7 +13,7 @@ from msgspec import Struct
 from pydantic import BaseModel, Field, SecretStr, field_serializer
 from typing_extensions import TypedDict
 
-from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, and_, listen, persist, start
+from holdfast import CheckpointConfig, Flow, FlowState, Pending, Runtime, and_, failed, listen, persist, start
 from holdfast.checkpoints import JsonProvider
 from holdfast.deltas import sensitive
 from holdfast.errors import FlowInputError, StateConflictError
@@ -348,6 +348,64 @@ def test_a_persisted_state_gets_its_secrets_from_a_fresh_one_or_the_environment(
     assert "sk-typed" not in repr(kept.load_state(first.state.id))
     monkeypatch.setenv("HOLDFAST_SECRET_TOKEN", "from-outside")
     assert Saves(runtime=runtime).kickoff({"id": first.state.id}) == ["sk-typed", "from-outside", "saved"]
+
+
+class Renewed(FlowState):
+    key: SecretStr = SecretStr("sk-typed")
+    token: Annotated[str, sensitive] = "sk-marked"
+    several: Annotated[list[str], sensitive] = ["sk-listed"]  # noqa: RUF012 - pydantic copies it
+    accounts: list[Account] = [Account(name="a", key=SecretStr("sk-nested"))]  # noqa: RUF012
+    shown: Shown = Shown()
+    told: list[str] = []  # noqa: RUF012
+
+    def secrets(self) -> list[str]:
+        keys = [account.key.get_secret_value() for account in self.accounts]
+        shown = [self.shown.key.get_secret_value(), self.shown.token]
+        return [self.key.get_secret_value(), self.token, *self.several, *keys, *shown]
+
+
+class Renews(Flow[Renewed]):
+    @start()
+    def renew(self) -> None:
+        state = self.state
+        state.key, state.token = SecretStr("new"), "new"
+        state.several.append("new")
+        state.accounts.insert(0, Account(name="new", key=SecretStr("new")))
+        state.shown.token = "new"
+        raise ConnectionError
+
+    @listen(failed(renew))
+    def instead(self) -> list[str]:
+        return self.state.secrets()
+
+
+def test_secrets_that_a_failed_step_wrote_are_undone(store: SqliteStore, runtime: Runtime) -> None:
+    """The state was built anew with the secrets that the step had left in it, whatever they were before."""
+    flow = Renews(checkpoint=CheckpointConfig(store), runtime=runtime)
+    assert flow.kickoff() == Renewed().secrets()
+
+
+def test_a_marked_secret_in_a_dict_is_not_stored_once_a_failed_step_was_undone(
+    tmp_path: Path, runtime: Runtime
+) -> None:
+    """Models in a dict come back as dicts, and nothing said any more that a field was to be hidden."""
+
+    class Undone(Flow[dict[str, Any]]):
+        initial_state = {"packed": Packed(token="sk-marked"), "n": 0}  # noqa: RUF012
+
+        @start()
+        def spoil(self) -> None:
+            self.state["n"] = 1
+            raise ConnectionError
+
+        @listen(failed(spoil))
+        def instead(self) -> str:
+            self.state["kept"] = self.state["packed"]
+            return "done"
+
+    with SqliteStore(tmp_path / "journal.db") as store:
+        assert Undone(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff() == "done"
+    assert b"sk-marked" not in bytes_in(tmp_path)
 
 
 class Clashes(Flow[Keys]):

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pydantic import Secret, SecretStr
 
-from holdfast.deltas import Withheld, fields_of, live_value, plain, reveal, withheld_in
+from holdfast.deltas import Withheld, fields_of, live_value, plain, reveal, unveil, withheld_in
 from holdfast.errors import AnswerPendingError, FlowInputError, NotStorableError
 from holdfast.kickoff._state import fields_by_name, restore_state
 from holdfast.ports import HumanRequest
@@ -87,10 +87,8 @@ def _stand_in(value: Any) -> Any:
 
 
 def rebuild(state: Any, stored: dict[str, Any]) -> Any:
-    """A state like another one from its plain form, with that one's secrets."""
-    if withheld_in(stored):
-        stored = reveal(stored, lambda path: live_value(state, path))
-    return restore_state(state, stored)
+    """A state like another one from its plain form, with the secrets of that."""
+    return hide_again(restore_state(state, unveil(stored)), stored)
 
 
 def hide_again(state: Any, stored: Mapping[str, Any]) -> Any:
