@@ -104,6 +104,38 @@ def test_a_handler_writes_a_run_that_has_just_begun_a_branch(tmp_path: Path, run
         assert RuntimeState.from_checkpoint(file).branch == "side"
 
 
+class Stumbles(Adds):
+    broken = True
+
+    def three(self, given: int) -> int:
+        if self.broken:
+            raise ConnectionError
+        return super().three(given)
+
+
+def test_a_handler_writes_a_run_that_is_taken_up_on_an_older_branch(tmp_path: Path, runtime: Runtime) -> None:
+    """The newest branch was written, with the mark and the rows of the one that the run was on."""
+    with SqliteStore(tmp_path / "journal.db") as store:
+        config = CheckpointConfig(store, on_events=("*",))
+        with pytest.raises(ConnectionError):
+            Stumbles(checkpoint=config, runtime=runtime).kickoff()
+        newest, *_, oldest = asyncio.run(store.marks())
+        with pytest.raises(ConnectionError):
+            Stumbles.fork(oldest.id, branch="side", checkpoint=config, runtime=runtime).kickoff()
+        writes = Writes(tmp_path / "files", "three")
+        runtime.event_bus.on(MethodExecutionFinishedEvent)(writes)
+        flow = Stumbles(checkpoint=config, runtime=runtime)
+        flow.broken = False
+        assert flow.kickoff(from_checkpoint=newest.id) == 7
+        runtime.event_bus.flush()
+        [file] = writes.files
+        assert RuntimeState.from_checkpoint(file).branch == "main"
+        Adds.calls.clear()
+        with SqliteStore(tmp_path / "other.db") as other:
+            assert Stumbles.from_checkpoint(file, checkpoint=CheckpointConfig(other), runtime=runtime).kickoff() == 7
+        assert Adds.calls == []
+
+
 async def test_s1_2_acheckpoint_is_the_async_twin(tmp_path: Path, runtime: Runtime) -> None:
     files: list[str] = []
 

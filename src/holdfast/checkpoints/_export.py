@@ -19,8 +19,9 @@ _BLOB = re.compile(rb'"\$blob(?:\+json)?"\s*:\s*"([0-9a-f]{64})"')  # as `BlobWr
 _NOBODY = Owner("", 0, "")
 
 
-async def export_checkpoint(store: JournalStore, checkpoint: str) -> bytes:
-    """All that a checkpoint stands on, as one document: a mark's id, or a run's id for its head. Holds all of it in memory.
+async def export_checkpoint(store: JournalStore, checkpoint: str, *, branch: str | None = None) -> bytes:
+    """All that a checkpoint stands on, as one document: a mark's id, or a run's id for its head, on a branch that may be named.
+    Holds all of it in memory.
 
     Raises StorageError if there is no such checkpoint, or rows that it needs were pruned.
     """
@@ -31,7 +32,7 @@ async def export_checkpoint(store: JournalStore, checkpoint: str) -> bytes:
             f"no checkpoint and no run is called {checkpoint!r}; the store's runs() and marks() say what there is"
         )
     known = {branch.name: branch for branch in await store.branches(info.root_run_id)}
-    latest = _latest(info, known.values())
+    latest = _latest(info, known.values()) if branch is None else known[branch]
     if mark is None:
         mark = await _head_mark(store, info, latest)
     branches = _lineage(known, mark)

@@ -32,8 +32,9 @@ class Unstored:
 
 async def live_document(store: JournalStore, unstored: Unstored) -> Document:
     """A document of a run at the position of the mark."""
-    stored = decode_document(await export_checkpoint(store, unstored.mark.root_run_id))
-    mark, upto = unstored.mark, stored.mark.seq
+    mark = unstored.mark
+    stored = decode_document(await export_checkpoint(store, mark.root_run_id, branch=mark.branch))
+    upto = stored.mark.seq
     rows = [row for row in stored.rows if row.seq <= mark.seq]
     rows += [row for row in unstored.rows if upto < row.seq <= mark.seq]
     branches = (*stored.branches[:-1], replace(stored.branches[-1], head=mark.seq))
