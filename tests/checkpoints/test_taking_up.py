@@ -15,6 +15,7 @@ from holdfast import CheckpointConfig, Flow, FlowState, Runtime, listen, or_, ro
 from holdfast.checkpoints import JournalProvider, JsonProvider, SqliteProvider
 from holdfast.errors import CorruptStoreError, GraphChangedError, StorageError, UsageError
 from holdfast.events import (
+    BaseEvent,
     CheckpointCompletedEvent,
     CheckpointFailedEvent,
     CheckpointForkedEvent,
@@ -357,6 +358,23 @@ def test_checkpoints_are_told_of_and_bounded(tmp_path: Path, runtime: Runtime) -
     files = JsonProvider(tmp_path / "files")
     Adds(checkpoint=CheckpointConfig(files, max_checkpoints=1), runtime=runtime).kickoff()
     assert len(files.list()) == 1
+
+
+@pytest.mark.parametrize("triggers", [("*",), ("method_execution_finished",)])
+def test_handlers_hear_of_checkpoints_in_the_order_of_the_events(
+    tmp_path: Path, runtime: Runtime, triggers: tuple[str, ...]
+) -> None:
+    """The checkpoints that are stored with the end of a run were told of before that end, though numbered after it."""
+    heard: list[BaseEvent] = []
+    runtime.event_bus.on(BaseEvent)(lambda source, event: heard.append(event))
+    with SqliteStore(tmp_path / "journal.db") as store:
+        config = CheckpointConfig(store, on_events=triggers, max_checkpoints=2)
+        Adds(checkpoint=config, runtime=runtime).kickoff()
+        runtime.event_bus.flush()
+    numbers = [event.emission_sequence for event in heard]
+    assert numbers == sorted(numbers)
+    after = [event.type for event in heard][[event.type for event in heard].index("run_completed") :]
+    assert {"checkpoint_completed", "checkpoint_pruned"} <= {*after}
 
 
 def test_max_checkpoints_bounds_the_branch_that_was_run_and_no_other(runtime: Runtime) -> None:

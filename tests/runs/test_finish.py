@@ -273,6 +273,29 @@ async def test_handlers_are_drained_even_when_the_end_cannot_be_stored(runtime: 
     assert notes == ["handled"]
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_what_is_told_while_the_end_is_stored_is_heard_after_the_end(runtime: Runtime, is_stored: bool) -> None:
+    """It was heard before the end, though numbered after it. If the end cannot be stored, it is heard alone."""
+    heard = hear(runtime, PingEvent, *ENDS)
+
+    async def tells() -> None:
+        runtime.event_bus.emit(None, PingEvent())
+        assert heard == []
+        if not is_stored:
+            await breaks()
+
+    async def body(run: Run) -> int:
+        return 7
+
+    run = runtime.start(body, journal=NotedJournal([], tells))
+    if is_stored:
+        await run
+    else:
+        with pytest.raises(RunUnrecordedError):
+            await run
+    assert [type(event) for event in heard] == [RunCompletedEvent, PingEvent][not is_stored :]
+
+
 async def test_a_lease_released_early_is_told_once_and_not_released_again(runtime: Runtime) -> None:
     notes: list[str] = []
     heard = hear(runtime, ResourceAcquiredEvent, ResourceReleasedEvent)

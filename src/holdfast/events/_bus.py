@@ -19,7 +19,7 @@ from holdfast.events._calling import Barrier, BusStatistics, Item
 from holdfast.events._delivery import Outlet, Tree
 from holdfast.events._handlers import NOTHING, DependsOn, HandlerFunction, HandlerTable, name_of
 from holdfast.events._mailbox import Mailbox, Overflow
-from holdfast.events._publishing import Publisher
+from holdfast.events._publishing import Publisher, Staged
 from holdfast.events._recording import Recording
 from holdfast.events._scribe import Scribe
 from holdfast.events._stamping import place
@@ -288,17 +288,20 @@ class EventBus:
             for event in () if inside.closed else events:
                 inside.publish(inside.outside, source, event, standing())
 
-    def stage(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> Callable[[], None]:
-        """Like `announce`, but nobody sees the event until the returned function is called: first it is made durable."""
+    def stage(self, source: object, event_type: type[BaseEvent], payload: dict[str, Any]) -> Staged | None:
+        """Like `announce`, but nobody sees the event, nor what the tree tells after it, until it is told: first it is made durable.
+
+        None if nobody will. It has to be told, or dropped.
+        """
         inside = self._inside
         here = standing()
         outlet = inside.outlet_at(here)
         if not inside.wants(outlet, event_type):
             self.announce(source, event_type, payload)
-            return _nothing
-        after, item = inside.stage(outlet, source, event_type(**payload), here)
+            return None
+        after, staged = inside.stage(outlet, source, event_type(**payload), here)
         stand_at(after)
-        return _nothing if item is None else lambda: inside.enqueue(outlet.tree, item)
+        return staged
 
     def wants(self, event_type: type[BaseEvent]) -> bool:
         """Whether anybody would see an event of this class emitted here and now."""
@@ -481,10 +484,6 @@ class EventBus:
         """The name of a run that lives, after the names of the runs around it; its id if it has ended."""
         outlet = self._publisher.outlets.get(run_id)
         return outlet.path if outlet is not None else (run_id or "",)
-
-
-def _nothing() -> None:
-    """Nobody waits for it."""
 
 
 def _close_mailboxes(table: HandlerTable, timeout: float | None = None) -> None:

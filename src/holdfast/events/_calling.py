@@ -67,6 +67,15 @@ class Barrier:
             self.done.set_result(None)
 
 
+class Held:
+    """Keeps the place of an event that is stamped and not yet to be delivered: what comes after it waits until it is filled."""
+
+    __slots__ = ("filled",)
+
+    def __init__(self) -> None:
+        self.filled: Item | Barrier | None = None
+
+
 class HandlerCalls:
     """What the queues of all run trees share: the lock, the loop for async handlers, and how a handler is called."""
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from holdfast.context import stand_at, standing
 from holdfast.events._base import BaseEvent
-from holdfast.events._calling import Barrier, HandlerCalls, Item
+from holdfast.events._calling import Barrier, HandlerCalls, Held, Item
 from holdfast.events._handlers import HandlerFunction, HandlerTable, Lane, Plan, name_of
 from holdfast.events._mailbox import in_handler
 from holdfast.ports import Journal
@@ -62,7 +62,7 @@ class Tree:
         self.loop = loop
         self.sequence = sequence
         self.last_event_id: str | None = None
-        self.queue: deque[Item | Barrier] = deque()
+        self.queue: deque[Item | Barrier | Held] = deque()
         self.drainer: int | None = None
         self.lanes: dict[HandlerFunction, LaneQueue] = {}
 
@@ -74,15 +74,35 @@ class Tree:
         self.drainer = threading.get_ident()
         return True
 
+    def hold(self) -> Held:
+        """Keep a place in the queue until `fill`. Under the bus's lock."""
+        place = Held()
+        self.queue.append(place)
+        return place
+
+    def fill(self, place: Held, item: Item | Barrier) -> bool:
+        """Queue something where a place was kept. True as `put` has it. Under the bus's lock."""
+        place.filled = item
+        if self.drainer is not None:
+            return False
+        self.drainer = threading.get_ident()
+        return True
+
     def drain(self) -> None:
-        """Deliver everything queued. `put` has made the caller the one who delivers; it is nobody afterwards."""
+        """Deliver what is queued, up to a place that is held. `put` or `fill` has made the caller the one who delivers; it is
+        nobody afterwards."""
         mine, me, queue, drainers = standing(), threading.get_ident(), self.queue, self.calls.drainers
         inside_another = me in drainers
         try:
             drainers.add(me)
             while self.drainer == me:
                 while queue:
-                    self._deliver(queue.popleft())
+                    first = queue[0]
+                    item = first.filled if isinstance(first, Held) else first
+                    if item is None:
+                        break
+                    queue.popleft()
+                    self._deliver(item)
                 self.drainer = None
                 if queue:
                     self._take_turn()
@@ -103,7 +123,9 @@ class Tree:
         """Something was queued between the last look and giving up the turn: deliver on, unless somebody else does."""
         with self.calls.lock:
             if self.drainer is None and self.queue:
-                self.drainer = threading.get_ident()
+                first = self.queue[0]
+                if not isinstance(first, Held) or first.filled is not None:
+                    self.drainer = threading.get_ident()
 
     def _deliver(self, item: Item | Barrier) -> None:
         if isinstance(item, Barrier):

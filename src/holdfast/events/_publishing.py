@@ -12,7 +12,7 @@ from holdfast.clock import Clock
 from holdfast.context import OUTSIDE, Forks, Position, at, stand_at
 from holdfast.errors import BusClosedError, EventReusedError, HoldfastError, RunEndedError
 from holdfast.events._base import BaseEvent, Envelope
-from holdfast.events._calling import Barrier, HandlerCalls, Item
+from holdfast.events._calling import Barrier, HandlerCalls, Held, Item
 from holdfast.events._delivery import Outlet, Tree, unheard
 from holdfast.events._handlers import NOTHING, HandlerTable, Plan, joined
 from holdfast.events._mailbox import in_handler
@@ -160,14 +160,16 @@ class Publisher:
         if self.deferred:
             self.publish_deferred()
 
-    def stage(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> tuple[Position, Item | None]:
-        """Stamp and record one event, but do not deliver it yet. Returns where its emitter then stands, and what to queue."""
+    def stage(self, outlet: Outlet, source: object, event: BaseEvent, here: Position) -> tuple[Position, Staged | None]:
+        """Stamp and record one event, but do not deliver it yet, nor what comes after it. Returns where its emitter then stands."""
         with self.lock:
             self.stamping = True
             try:
                 after, state = self._stamp(outlet, source, event, here)
                 plan = self.plan(outlet, type(event))
-                return after, None if plan is NOTHING else Item(source, event, plan, state, after)
+                if plan is NOTHING:
+                    return after, None
+                return after, Staged(self, outlet.tree, Item(source, event, plan, state, after))
             finally:
                 self.stamping = False
 
@@ -217,12 +219,12 @@ class Publisher:
         self.refuse_if_closed("emit")
         raise RunEndedError(f"run {outlet.run_id} has ended; its late events are refused")
 
-    def enqueue(self, tree: Tree, item: Item | Barrier) -> None:
-        """Put something into a tree's queue that is stamped already, or needs no stamp."""
+    def enqueue(self, tree: Tree, item: Item | Barrier, place: Held | None = None) -> None:
+        """Put something into a tree's queue, where a place was kept if there is one, that is stamped already, or needs no stamp."""
         my_turn = False
         try:
             with self.lock:
-                my_turn = tree.put(item)
+                my_turn = tree.put(item) if place is None else tree.fill(place, item)
             if my_turn:
                 tree.drain()
         finally:
@@ -259,3 +261,26 @@ class Publisher:
             trees = [outlet.tree for outlet in self.outlets.values()]
             trees += [lane.tree for lane in self.calls.lanes_at_work]  # also of runs that ended without waiting
             return list({id(tree): tree for tree in trees}.values())
+
+
+class Staged:
+    """An event that is stamped and recorded. Those after it wait until it is told, or dropped. Made under the lock."""
+
+    def __init__(self, inside: Publisher, tree: Tree, item: Item) -> None:
+        self._inside = inside
+        self._tree = tree
+        self._item = item
+        self._place: Held | None = tree.hold()
+
+    def tell(self) -> None:
+        """Deliver it."""
+        self._fill(self._item)
+
+    def drop(self) -> None:
+        """Let those after it pass, if it was not told."""
+        self._fill(Barrier())  # which nobody waits for
+
+    def _fill(self, item: Item | Barrier) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            self._inside.enqueue(self._tree, item, place)

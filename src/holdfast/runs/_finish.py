@@ -34,10 +34,13 @@ async def finish(run: Run) -> None:
     end = run.ending.enter_door()
     await _stop_work(run, end)
     await _release_leases(run)
-    enter_status = run.stage_end(end)
-    problem = await _commit(run, end)
-    if problem is None:
-        enter_status()
+    staged = run.stage_end(end)
+    try:
+        problem = await _commit(run, end)
+        if problem is None:
+            staged.enter()
+    finally:
+        staged.drop()
     await see_off(run, end, problem)
 
 
@@ -55,7 +58,7 @@ def finish_in_thread(run: Run) -> None:
         run.host.loop_thread.submit(finish(run)).result()
         return
     end = run.ending.enter_door()
-    run.stage_end(end)()
+    run.stage_end(end).enter()
     if not see_off_at_once(run, end):
         run.host.loop_thread.submit(see_off(run, end)).result()
 
@@ -70,7 +73,7 @@ def finish_at_once(run: Run, result: Any) -> End | None:
     if not is_quiet(run) or not run.ending.claim(end):
         return None
     try:
-        run.stage_end(end)()
+        run.stage_end(end).enter()
     except BaseException as error:  # of a handler that ends the program
         run.drop(end, error)
         raise

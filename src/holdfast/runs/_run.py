@@ -22,6 +22,7 @@ from holdfast.events._bus import EventBus
 from holdfast.events._delivery import Outlet
 from holdfast.events._handlers import DependsOn, HandlerFunction
 from holdfast.events._mailbox import in_handler
+from holdfast.events._publishing import Staged
 from holdfast.events._stamping import EventSource
 from holdfast.events._state import RuntimeState
 from holdfast.events.families.resource import ResourceAcquiredEvent, ResourceReleasedEvent
@@ -66,6 +67,18 @@ class RunEntity(Struct, frozen=True):
     entity_id: str
     name: str = ""
     entity_type: str = "run"
+
+
+class StagedEnd(Struct, frozen=True):
+    """An end that is recorded and not yet told of. It is entered, or dropped: what the tree tells meanwhile waits."""
+
+    enter: Callable[[], None]
+    event: Staged | None
+
+    def drop(self) -> None:
+        """Let others pass, if it was not entered."""
+        if self.event is not None:
+            self.event.drop()
 
 
 class Run:
@@ -239,8 +252,8 @@ class Run:
                 self.is_begun = True
                 self._advance(RunStatus.RUNNING, RunStartedEvent, name=self.name, incarnation=self.incarnation)
 
-    def stage_end(self, end: End) -> Callable[[], None]:
-        """Stamp the event of the run's end and have it recorded. The returned function writes the status and tells of it.
+    def stage_end(self, end: End) -> StagedEnd:
+        """Stamp the event of the run's end and have it recorded. To enter it is to write the status and to tell of it.
 
         In between, `finish()` makes both durable in one transaction.
         """
@@ -251,7 +264,7 @@ class Run:
             self._end_told = True
             outside = position.set(self.place)
             try:
-                tell = self.host.event_bus.stage(self.speaker, event_type, {"from_status": str(source), **payload})
+                event = self.host.event_bus.stage(self.speaker, event_type, {"from_status": str(source), **payload})
                 self.place = position.get()
             finally:
                 position.reset(outside)
@@ -259,9 +272,10 @@ class Run:
         def enter() -> None:
             with self._status_lock:
                 self._status = end.status
-            tell()
+            if event is not None:
+                event.tell()
 
-        return enter
+        return StagedEnd(enter, event)
 
     def pause(self, reason: str = "") -> None:
         """Let steps in flight finish and start no others until `resume()`."""
