@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import CheckpointConfig, Flow, Runtime, StepFailure, and_, failed, listen, or_, start
-from holdfast.errors import FlowDefinitionError
+from holdfast.errors import FlowDefinitionError, StepFailedError
 from holdfast.stores import SqliteStore
 
 
@@ -107,3 +107,57 @@ def test_a_failure_of_nothing_is_refused() -> None:
 
 def test_the_picture_shows_the_way_of_a_failure() -> None:
     assert '|"failed"|' in Fragile.to_mermaid()
+
+
+class Strays(Flow[dict[str, Any]]):
+    """Both methods raise CancelledError unless they are told not to; nobody cancels anything."""
+
+    strays: tuple[str, ...] = ()
+
+    @start()
+    def blocking(self) -> str:
+        if "blocking" in self.strays:
+            raise asyncio.CancelledError
+        return "blocking"
+
+    @listen(blocking)
+    async def awaited(self) -> str:
+        if "awaited" in self.strays:
+            raise asyncio.CancelledError
+        return "awaited"
+
+
+@pytest.mark.parametrize("method", ["blocking", "awaited"])
+@pytest.mark.parametrize("driver", ["loop", "thread"])
+def test_a_method_that_raises_cancelled_error_by_itself_fails_the_run(
+    method: str, driver: str, tmp_path: Path, runtime: Runtime
+) -> None:
+    """A run whose lone method did so was left as running in its store, and nobody was ever told why."""
+    with SqliteStore(tmp_path / "journal.db") as store:
+        flow = Strays(checkpoint=CheckpointConfig(store), runtime=runtime)
+        flow.strays = (method,)
+        with pytest.raises(StepFailedError, match=f"step {method} raised CancelledError, though nobody cancelled it"):
+            flow.kickoff() if driver == "thread" else asyncio.run(flow.akickoff())
+        [run] = asyncio.run(store.runs())
+        assert run.status == "failed"
+        again = Strays(checkpoint=CheckpointConfig(store), runtime=runtime)
+        assert again.kickoff(from_checkpoint=run.root_run_id) == "awaited"
+
+
+async def test_a_run_whose_task_is_cancelled_from_outside_does_not_fail(tmp_path: Path, runtime: Runtime) -> None:
+    began = asyncio.Event()
+
+    class Waits(Flow[dict[str, Any]]):
+        @start()
+        async def go(self) -> None:
+            began.set()
+            await asyncio.Event().wait()
+
+    with SqliteStore(tmp_path / "journal.db") as store:
+        task = asyncio.create_task(Waits(checkpoint=CheckpointConfig(store), runtime=runtime).akickoff())
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        [run] = await store.runs()
+        assert run.status == "running"

@@ -228,6 +228,10 @@ class Scheduler:
             return Outcome(Waiting(execution.step, execution.number), error=pending)
         except Exception as error:
             return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+        except asyncio.CancelledError:
+            if self.run.is_ending:
+                raise
+            return _cancelled_by_itself(execution)
         return self._completed(execution, result)
 
     async def _attempt_async(self, execution: Execution, given: Any) -> Outcome:
@@ -259,8 +263,10 @@ class Scheduler:
                     await log.commit()
                 outcome = await self._attempt_async(execution, given)
             except asyncio.CancelledError:
-                self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
-                raise
+                if self.run.is_ending or _is_cancelled_here():
+                    self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
+                    raise
+                outcome = _cancelled_by_itself(execution)
             self._record(outcome, execution)
         finally:
             leave(outside)
@@ -320,8 +326,7 @@ class Scheduler:
         except asyncio.CancelledError:
             if self.run.is_ending:
                 raise
-            error = StepFailedError(f"step {execution.step} raised CancelledError, though nobody cancelled it")
-            outcome = Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+            outcome = _cancelled_by_itself(execution)
         flight.context.run(self._record, outcome, execution)
 
     async def commit(self) -> None:
@@ -446,6 +451,17 @@ def end_with(run: Run, result: Any) -> Any:
     if run.has_company:
         run.request_end(End(RunStatus.COMPLETED, result=result))
     return result
+
+
+def _is_cancelled_here() -> bool:
+    """Whether somebody cancelled the task that this code is in, as a loop does that shuts down."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _cancelled_by_itself(execution: Execution) -> Outcome:
+    error = StepFailedError(f"step {execution.step} raised CancelledError, though nobody cancelled it")
+    return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
 
 
 def _text(error: BaseException) -> str:
