@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
 from holdfast import CheckpointConfig, Flow, FlowState, Runtime, and_, listen, or_, start
-from holdfast.errors import StateConflictError
+from holdfast.checkpoints import export_checkpoint, import_checkpoint, restore
+from holdfast.checkpoints._fold import Fold
+from holdfast.errors import CorruptStoreError, StateConflictError
 from holdfast.events import StateConflictEvent
-from holdfast.stores import SqliteStore
+from holdfast.stores import MemoryStore, SqliteStore
 
 
 class Counted(FlowState):
@@ -136,3 +139,39 @@ def test_s1_18_a_lone_step_that_fails_leaves_the_state_as_it_was(store: SqliteSt
     with pytest.raises(ConnectionError):
         flow.kickoff()
     assert (flow.state.total, flow.state.lines) == (10, ["first"])
+
+
+def odd_base(changes: dict[str, Any]) -> None:
+    changes["base"] = 5
+
+
+def odd_delta(changes: dict[str, Any]) -> None:
+    changes["mine"] = "bm9uc2Vuc2U="
+
+
+def no_base(changes: dict[str, Any]) -> None:
+    del changes["base"]
+
+
+@pytest.mark.parametrize("edit", [odd_base, odd_delta, no_base])
+def test_changes_that_cannot_be_read_are_told_in_words(
+    edit: Callable[[dict[str, Any]], None], store: SqliteStore, runtime: Runtime
+) -> None:
+    """A document that was edited by hand gave a bare ValidationError."""
+    document = json.loads(asyncio.run(export_checkpoint(store, broken_run(store, runtime))))
+    del document["sha256"]
+    [row] = [row for row in document["rows"] if row["type"] == "state_conflict"]
+    edit(row["payload"]["changes"])
+    with MemoryStore() as elsewhere:
+        mark = asyncio.run(import_checkpoint(elsewhere, json.dumps(document).encode(), now_us=1))
+        again = Counts(initial_state=Reduced, checkpoint=CheckpointConfig(elsewhere), runtime=runtime)
+        with pytest.raises(CorruptStoreError, match=f"position {row['seq']} of branch 'main' cannot be read"):
+            again.kickoff(from_checkpoint=mark.id)
+
+
+def test_changes_that_could_not_be_merged_are_in_a_snapshot_too(store: SqliteStore, runtime: Runtime) -> None:
+    run_id = broken_run(store, runtime)
+    fold = asyncio.run(restore(store, run_id)).fold
+    again = Fold.decode(run_id, fold.root.graph, fold.encode())
+    assert again.root.conflicts == fold.root.conflicts
+    assert len(again.root.conflicts) == 1

@@ -37,6 +37,7 @@ from holdfast.graph import (
     failure_label,
     results_needed,
 )
+from holdfast.graph._cell import Changes
 from holdfast.ports import Row, Usage
 
 _KEPT = 64  # results are looked through once there are so many
@@ -62,6 +63,13 @@ class AgentUse(Struct):
     """how often each of its tools was used, by whomever, when it last used it"""
 
 
+class Unmerged(Struct, frozen=True):
+    """What an execution returned and changed that could not be merged."""
+
+    result: Any
+    changes: Changes
+
+
 class Progress(Struct):
     """How far one run of a tree has come."""
 
@@ -77,8 +85,8 @@ class Progress(Struct):
     answers: dict[str, Any] = {}
     """of people, by the id of the request, as long as the step that asked is not done"""
     asked: dict[str, Asked] = {}
-    conflicts: dict[str, dict[str, Any]] = {}
-    """executions whose changes could not be merged: what they returned and changed"""
+    conflicts: dict[str, Unmerged] = {}
+    """by execution key"""
     children: dict[str, str] = {}
     """the runs that steps in flight have started: `step#number/ordinal` to run id"""
     opened_by: str = ""
@@ -199,7 +207,9 @@ class Fold:
         """Keep what could not be merged. Changes that held a secret are not there, and their step runs again."""
         run.conflicts.pop(event.execution, None)
         if event.changes:
-            run.conflicts[event.execution] = {"result": event.result, "changes": event.changes}
+            changes = msgspec.convert(event.changes, Changes)
+            changes.read()  # else what cannot be read would be noticed only when it is merged
+            run.conflicts[event.execution] = Unmerged(event.result, changes)
 
     @staticmethod
     def _fail(run: Progress, fact: Failed, event: BaseEvent) -> None:
@@ -269,4 +279,8 @@ def step_of(request_id: str) -> str:
 def _plain_progress(run: Progress) -> dict[str, Any]:
     asked = {request_id: msgspec.structs.asdict(one) for request_id, one in run.asked.items()}
     structural = {name: msgspec.to_builtins(getattr(run, name)) for name in ("graph", "standing", "usage", "agents")}
-    return msgspec.structs.asdict(run) | structural | {"asked": asked}
+    conflicts = {
+        key: {"result": told.result, "changes": msgspec.to_builtins(told.changes)}
+        for key, told in run.conflicts.items()
+    }
+    return msgspec.structs.asdict(run) | structural | {"asked": asked, "conflicts": conflicts}

@@ -54,6 +54,11 @@ class Changes(Struct, frozen=True):
     base: bytes
     """the fields that these touch, as they were before"""
 
+    def read(self) -> tuple[Delta, list[tuple[str, Delta]], dict[str, Any]]:
+        """All three, decoded. Raises StorageError for what is none of them."""
+        since = [(step, Delta.decode(delta)) for step, delta in self.since]
+        return Delta.decode(self.mine), since, decode_plain(self.base)
+
 
 class SharedState:
     """One state, and everyone who works on it. Safe for threads."""
@@ -195,9 +200,9 @@ class SharedState:
         """Merge what a step changed before: with what others committed then, and since."""
         if view is None:
             self._plain, self._commits = plain(fields_of(self._state)), []
-        then = [(step, Delta.decode(delta)) for step, delta in changes.since]
+        mine, then, base = changes.read()
         since = [*then, *(self._commits[view.commits :] if view is not None else ())]
-        delta = self._merged(key, since, Delta.decode(changes.mine), decode_plain(changes.base))
+        delta = self._merged(key, since, mine, base)
         self._commit(key, delta, self._state, _fields_of([(key, delta)]))
         self._kept.pop(key)
 

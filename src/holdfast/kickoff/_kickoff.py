@@ -11,12 +11,13 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.checkpoints import LooseLog, Progress, Restored, RunLog
+from holdfast.checkpoints._fold import Unmerged
 from holdfast.context import Position, Scope
 from holdfast.deltas import Shadow, fields_of, growing_fields, withheld_in
 from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
 from holdfast.graph import Scheduler, end_with
-from holdfast.graph._cell import Changes, SharedState
+from holdfast.graph._cell import SharedState
 from holdfast.kickoff._asking import Asking
 from holdfast.kickoff._budget import Meter, watch_time
 from holdfast.kickoff._opening import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
@@ -233,7 +234,7 @@ class Kickoff:
             state = update_state(state, self._changes())
         conflict = self._front.on_state_conflict
         give_up = self._log.give_up if isinstance(self._log, LooseLog) else None
-        kept = {key: msgspec.convert(told["changes"], Changes) for key, told in self._conflicts().items()}
+        kept = {key: told.changes for key, told in self._conflicts().items()}
         return SharedState(
             state,
             run_id=run.id,
@@ -265,9 +266,9 @@ class Kickoff:
     def _merging(self) -> dict[str, Any]:
         """Results that only have to be merged, by execution key."""
         conflicts = self._conflicts()
-        return typed_results(self._front, {key: told["result"] for key, told in conflicts.items()}) if conflicts else {}
+        return typed_results(self._front, {key: told.result for key, told in conflicts.items()}) if conflicts else {}
 
-    def _conflicts(self) -> dict[str, dict[str, Any]]:
+    def _conflicts(self) -> dict[str, Unmerged]:
         """What steps returned and changed before the run was taken up again, and could not be merged then."""
         progress = self._opening.progress if self._opening is not None else None
         return progress.conflicts if progress is not None else {}
