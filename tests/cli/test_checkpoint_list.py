@@ -13,7 +13,9 @@ from tests.cli.support import Project
 
 from holdfast.checkpoints import find, fork_checkpoint
 from holdfast.ids import new_id
+from holdfast.ports import Batch
 from holdfast.stores import SqliteStore
+from holdfast.testing._journal_base import make_info, make_rows, marked, open_run
 
 HOSTILE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -96,6 +98,26 @@ def test_the_tree_hangs_a_branch_where_it_left(
         ("main", None, 0),
         ("cheaper", "main", at["position"]),
     ]
+
+
+@pytest.mark.parametrize("count", [1_000, 1_001])
+def test_a_tree_that_does_not_show_all_checkpoints_says_so(count: int, tmp_path: Path, recorded: Project) -> None:
+    """The newest thousand were shown as if they were all."""
+
+    async def fill() -> None:
+        async with SqliteStore(tmp_path / "long.db") as store:
+            session = await open_run(store, make_info("long-run"))
+            await store.append(marked(Batch(session, make_rows(1, count))))
+
+    asyncio.run(fill())
+    about = ("checkpoint", "list", "--tree", "--store", str(tmp_path / "long.db"))
+    done = recorded(*about)
+    assert done.returncode == 0
+    is_cut = count > 1_000
+    assert ("run long-run has older checkpoints than these 1000; `holdfast" in done.stderr) == is_cut
+    [tree] = recorded.json(*about)
+    [branch] = tree["branches"]
+    assert (tree["has_older"], len(branch["checkpoints"])) == (is_cut, 1_000)
 
 
 def test_the_tree_fits_a_narrow_terminal(recorded: Project) -> None:

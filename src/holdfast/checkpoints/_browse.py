@@ -63,6 +63,8 @@ class RunTree(Struct, frozen=True):
     run: RunInfo
     branches: list[BranchInfo]
     checkpoints: list[Listed]
+    has_older: bool = False
+    """whether there are more checkpoints, older than these"""
 
 
 class StepRecord(Struct):
@@ -173,14 +175,13 @@ async def list_trees(store: JournalStore, root_run_id: str | None = None, *, lim
         runs = await store.runs(limit=limit)
     else:
         runs = [info for info in [await store.run(root_run_id)] if info is not None]
-    return [
-        RunTree(
-            info,
-            await store.branches(info.root_run_id),
-            (await list_checkpoints(store, info.root_run_id, limit=MANY))[::-1],
-        )
-        for info in runs
-    ]
+    return [await _tree(store, info) for info in runs]
+
+
+async def _tree(store: JournalStore, info: RunInfo) -> RunTree:
+    branches = await store.branches(info.root_run_id)
+    newest = await list_checkpoints(store, info.root_run_id, limit=MANY + 1)
+    return RunTree(info, branches, newest[:MANY][::-1], has_older=len(newest) > MANY)
 
 
 async def _row_at(store: JournalStore, mark: Mark) -> Row | None:

@@ -53,6 +53,7 @@ def tree_data(tree: RunTree, now_us: int) -> dict[str, Any]:
         "status": status_of(tree.run, now_us),
         "updated": iso_time(tree.run.updated_us),
         "branches": [_branch_data(branch, tree.checkpoints, now_us) for branch in tree.branches],
+        "has_older": tree.has_older,
     }
 
 

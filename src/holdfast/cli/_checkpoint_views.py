@@ -115,6 +115,10 @@ def show_trees(trees: list[RunTree], now_us: int) -> None:
     )
     for tree in trees:
         shown.print(_run_tree(tree, short, now_us), overflow="ellipsis", no_wrap=True)
+        if tree.has_older:
+            run_id, count = printable(tree.run.root_run_id), len(tree.checkpoints)
+            more = f"`holdfast checkpoint list --run {run_id} --limit N` lists more"
+            typer.echo(f"run {run_id} has older checkpoints than these {count}; {more}", err=True)
 
 
 def _run_tree(tree: RunTree, short: dict[str, str], now_us: int) -> Tree:
