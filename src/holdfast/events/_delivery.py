@@ -97,11 +97,12 @@ class Tree:
             drainers.add(me)
             while self.drainer == me:
                 while queue:
-                    first = queue[0]
-                    item = first.filled if isinstance(first, Held) else first
-                    if item is None:
-                        break
-                    queue.popleft()
+                    item = queue.popleft()
+                    if isinstance(item, Held):
+                        if item.filled is None:
+                            queue.appendleft(item)
+                            break
+                        item = item.filled
                     self._deliver(item)
                 self.drainer = None
                 if queue:
