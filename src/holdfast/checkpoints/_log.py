@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Coroutine
 from threading import get_ident
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.checkpoints._beats import Heartbeat, heartbeat_of
 from holdfast.checkpoints._behind import WriteBehind
@@ -40,6 +40,15 @@ BREATH = 0.005  # seconds that a run which is stored on the spot may keep others
 BEHIND = 1_000  # rows not yet written at which a run that is written down asynchronously waits for its disk
 
 
+class Listeners(Protocol):
+    """Those who hear the events of a bus, as far as a log must know."""
+
+    version: int
+    """changes whenever they change"""
+    lock: threading.RLock
+    """gives their events an order"""
+
+
 class RunLog(RecordedTree):
     """Takes down the durable events of a tree as they are stamped, and commits them when a step is about to begin.
 
@@ -50,9 +59,9 @@ class RunLog(RecordedTree):
 
     __slots__ = (  # with more than thirty attributes Python keeps them in a dict, and finds each more slowly
         "_behind", "_blobs", "_breathed", "_calls", "_carried", "_clock", "_durability", "_failure", "_heartbeat",
-        "_held_until", "_in_flight", "_last_mark", "_lock", "_marked_at", "_marking", "_marks", "_marks_all", "_new_id",
-        "_order", "_quiet_in", "_rows", "_seq", "_snapshots", "_taken", "_triggers", "answers", "is_closed", "recorded", "secrets",
-        "session", "show", "state", "store",
+        "_held_until", "_in_flight", "_last_mark", "_listeners", "_lock", "_marked_at", "_marking", "_marks",
+        "_marks_all", "_new_id", "_order", "_quiet_in", "_rows", "_seq", "_snapshots", "_taken", "_triggers",
+        "answers", "is_closed", "recorded", "secrets", "session", "show", "state", "store",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +70,7 @@ class RunLog(RecordedTree):
         session: Session,
         clock: Clock,
         ids: IdFactory,
+        listeners: Listeners,
         *,
         triggers: frozenset[str] = frozenset(),
         durability: Durability = "step",
@@ -89,7 +99,9 @@ class RunLog(RecordedTree):
         self._blobs = BlobWriter()
         self._carried: dict[int, bytes] = {}
         self._calls: Counter[tuple[str, str | None]] = Counter()
-        self._lock = threading.Lock()
+        self._listeners = listeners
+        self._lock = listeners.lock
+        """What is taken down is so in the order of the events: under their lock."""
         self._order = threading.Lock()
         """Held from taking a batch until it is stored: batches reach the store in order."""
         self._last_mark = last_mark
@@ -140,20 +152,19 @@ class RunLog(RecordedTree):
         links: Links,
         origin: Origin,
     ) -> Row:
-        """Make a row of an event whose payload is in its stored form, with what it changed in the state."""
-        with self._lock:
-            if self.secrets:
-                payload = self._concealed(payload)
-            size = len(payload) if changed is None else len(payload) + len(changed)
-            if size > 4096:
-                payload, changed = self._blobs.extract(payload), self._small(changed)
-            self._seq = seq = self._seq + 1
-            self._taken += size
-            row = Row(seq, tag, event_id, at_us, run_id, payload, changed, *links, origin)
-            self._rows.append(row)
-            if tag in self._triggers or self._marks_all:
-                self._mark(row, tag)
-            return row
+        """Make a row of an event whose payload is in its stored form, with what it changed in the state. Under the bus's lock."""
+        if self.secrets:
+            payload = self._concealed(payload)
+        size = len(payload) if changed is None else len(payload) + len(changed)
+        if size > 4096:
+            payload, changed = self._blobs.extract(payload), self._small(changed)
+        self._seq = seq = self._seq + 1
+        self._taken += size
+        row = Row(seq, tag, event_id, at_us, run_id, payload, changed, *links, origin)
+        self._rows.append(row)
+        if tag in self._triggers or self._marks_all:
+            self._mark(row, tag)
+        return row
 
     def _concealed(self, payload: bytes) -> bytes:
         for secret in self.secrets:
@@ -307,7 +318,7 @@ class RunLog(RecordedTree):
     def _begin_marks(self, marks: tuple[Mark, ...]) -> Marking | None:
         """Who is to be told of marks, once that they are about to be written."""
         marking = self._marking
-        if marking is None or ((version := marking.listeners.version) == self._quiet_in and not self._calls):
+        if marking is None or ((version := self._listeners.version) == self._quiet_in and not self._calls):
             return None
         if marking.exporter is None and not marking.wants(CheckpointCompletedEvent):
             self._quiet_in = version  # most have nobody who listens, and no document to write

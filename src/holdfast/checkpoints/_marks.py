@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.checkpoints._export import export_checkpoint
 from holdfast.checkpoints._pruning import left_at
@@ -26,13 +26,6 @@ EVERYTHING = 2**62
 Tell = Callable[[type[BaseEvent], dict[str, Any]], object]
 
 
-class Listeners(Protocol):
-    """Those who hear events."""
-
-    version: int
-    """changes whenever they change"""
-
-
 class Marking:
     """What happens around the commit of a mark. A document that cannot be written is told of; the run goes on."""
 
@@ -43,7 +36,6 @@ class Marking:
         loop_thread: LoopThread,
         tell: Tell,
         wants: Callable[[type[BaseEvent]], bool],
-        listeners: Listeners,
         exporter: CheckpointProvider | None = None,
         most: int | None = None,
     ) -> None:
@@ -53,7 +45,6 @@ class Marking:
         self._tell = tell
         self.wants = wants
         """Whether anybody would see an event."""
-        self.listeners = listeners
         self.exporter = exporter
         self._most = most
         self._about = {"provider": type(exporter or store).__name__, "branch": session.branch}

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from holdfast.checkpoints._config import CheckpointConfig
 from holdfast.checkpoints._definition import Definition
-from holdfast.checkpoints._log import HOLD_US, RunLog
-from holdfast.checkpoints._marks import Listeners, Marking, Tell
+from holdfast.checkpoints._log import HOLD_US, Listeners, RunLog
+from holdfast.checkpoints._marks import Marking, Tell
 from holdfast.checkpoints._owner import Owner
 from holdfast.checkpoints._restore import Place, Restored, definition_of, fold_upto
 from holdfast.checkpoints._snapshots import Snapshots
@@ -116,6 +116,7 @@ class Journalling(Struct, frozen=True):
             session,
             self.clock,
             self.ids,
+            self.listeners,
             triggers=frozenset(self.config.on_events),
             durability=self.config.durability,
             recorded=restored.fold if restored is not None else None,
@@ -127,7 +128,6 @@ class Journalling(Struct, frozen=True):
                 self.loop_thread,
                 self.tell,
                 self.wants,
-                self.listeners,
                 self.source.exporter,
                 self.config.max_checkpoints,
             ),

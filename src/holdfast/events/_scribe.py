@@ -39,7 +39,10 @@ class Scribe:
         self._origin = Origin(*astuple(describe(self._source)), *astuple(subject))
 
     def note(self, event_type: type[BaseEvent], payload: Payload, changed: bytes | None = None) -> str | None:
-        """Tell of something, with what it changed in the state. Returns the event's id, if there is an event."""
+        """Tell of something, with what it changed in the state. Returns the event's id, if there is an event.
+
+        Code that tells of a beginning stands inside it afterwards. That of an end is about to leave: it may stay where it is.
+        """
         inside, outlet, here = self._inside, self._outlet, standing()  # three at a time: more make a tuple first
         kind = outlet.unheard.get(event_type)
         if (
@@ -80,7 +83,6 @@ class Scribe:
             return self._announce(event_type, payload, changed)
         if opens is not None:
             scope = Scope(event_id, opens, scope)
-        if scope is not here.scope:
             stand_at(Position(run_id, scope, here.subject, here.triggered_by, here.step_id))
         if inside.deferred:
             inside.publish_deferred()

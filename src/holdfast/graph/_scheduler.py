@@ -87,6 +87,7 @@ class Scheduler:
         self.event_ids: dict[str, str] = {}
         """Of the events that told of these results."""
         self._unanswered: list[AnswerPendingError] = []
+        self._weigh = self.weigh if type(self).weigh is not Scheduler.weigh else None
         bus = run.host.event_bus
         scribe = bus.scribe(run.outlet, run.speaker)
         self._note: Callable[..., str | None] = scribe.note if scribe else partial(bus.note, run.speaker)
@@ -347,7 +348,8 @@ class Scheduler:
     def _record(self, outcome: Outcome, execution: Execution) -> None:
         """Make what happened part of the run: its state, the event, the fact. In the execution's own context."""
         key, delta, note = execution.key, None, self._note
-        outcome = self.weigh(outcome, execution)
+        if (weigh := self._weigh) is not None:
+            outcome = weigh(outcome, execution)
         if type(outcome.fact) is Completed:
             try:
                 delta = self._cell.leave(key)
