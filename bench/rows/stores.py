@@ -21,7 +21,7 @@ from holdfast.ids import new_id
 from holdfast.ports import Batch, Origin, RunInfo, Session
 from holdfast.ports import Row as JournalRow
 from holdfast.stores import PostgresStore, SqliteStore
-from holdfast.stores._sqlite_rows import ENTRY, NULL, Bound, entry_values
+from holdfast.stores._sqlite_rows import ENTRY, NULL, SHARED, Bound, entry_values
 
 PAIRS = 25
 BLOCK = 60
@@ -71,17 +71,15 @@ Commit = list[tuple[Any, ...]]
 
 def commit_of(batch: Batch) -> Commit:
     """A batch as the store would write it to its first branch, bound as anybody would: bytes as bytes, NULL as None."""
-    entry = entry_values(1, batch, batch.rows[0].seq - 1, Bound())
-    assert entry is not None
-    values, others = entry
-    assert not others  # the marks of a step are in its rows
-    return [_natural(values[n : n + ENTRY]) for n in range(0, len(values), ENTRY)]
+    values = entry_values(1, batch.rows, batch.marks, batch.rows[-1].at_us, batch.rows[0].seq - 1, Bound())
+    assert values is not None  # the rows of a step come from one place, and have its marks
+    shared, own = values[:SHARED], values[SHARED:]
+    return [_natural([*shared, *own[n : n + ENTRY]]) for n in range(0, len(own), ENTRY)]
 
 
 def _natural(values: list[Any]) -> tuple[Any, ...]:
     *columns, mark_size = values
-    nulls = [n for n, value in enumerate(columns) if n >= 5 and value == NULL]
-    plain = [None if n in nulls else bytes(v) if isinstance(v, bytearray) else v for n, v in enumerate(columns)]
+    plain = [None if value == NULL else bytes(value) if isinstance(value, bytearray) else value for value in columns]
     return (*plain, None if mark_size < 0 else mark_size)
 
 
@@ -92,8 +90,8 @@ class Bare:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute(f"CREATE TABLE event ({', '.join(f'e{n}' for n in range(ENTRY))})")
-        self._add_event = f"INSERT INTO event VALUES ({', '.join('?' * ENTRY)})"
+        self._connection.execute(f"CREATE TABLE event ({', '.join(f'e{n}' for n in range(SHARED + ENTRY))})")
+        self._add_event = f"INSERT INTO event VALUES ({', '.join('?' * (SHARED + ENTRY))})"
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +108,7 @@ class Bare:
 
     def fill_wal(self) -> None:
         """Let the WAL grow past its checkpoint: from here on it is written over."""
-        self.commit_all([[(b"x" * WAL, *[None] * (ENTRY - 1))]])
+        self.commit_all([[(b"x" * WAL, *[None] * (SHARED + ENTRY - 1))]])
 
 
 def fill_wal(store: SqliteStore) -> None:

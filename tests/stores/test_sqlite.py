@@ -168,7 +168,7 @@ async def test_the_marks_of_a_long_session_are_listed_now_and_then(tmp_path: Pat
     connection = sqlite3.connect(tmp_path / "journal.db")
     unlisted = []
     for seq in range(1, 3 * UNLISTED, 2):
-        store.append_now(marked(written(session, seq, seq + 1)))
+        store.append_now(marked(Batch(session, make_rows(seq, seq + 1, run_id=session.root_run_id))))
         unlisted.append(connection.execute("SELECT count(*) FROM mark_in_row").fetchone()[0])
     connection.close()
     assert max(unlisted) == UNLISTED

@@ -7,9 +7,10 @@ turn back (`nullif(?, 0)`) in columns that hold text and blobs only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.ports import Batch, Mark, Origin, Row, RunInfo
+from holdfast.ports import Mark, Origin, Row, RunInfo
 
 Id = str | bytes
 NULL = 0
@@ -51,8 +52,8 @@ def mark_values(branch: int, mark: Mark) -> tuple[Any, ...]:
     return (pack(mark.id), branch, mark.seq, mark.at_us, mark.trigger, pack(mark.parent_id), mark.size)
 
 
-ENTRY = 20
-"""How many values `add_event` has for each row."""
+SHARED, ENTRY = 8, 12
+"""How many values `add_event` has for all rows, and for each."""
 _NO_MARK = (NULL, NULL, -1)
 
 
@@ -80,45 +81,49 @@ def _columns(origin: Origin) -> tuple[Any, ...]:
     )
 
 
-def entry_values(branch: int, batch: Batch, head: int, bound: Bound) -> tuple[list[Any], list[Mark]] | None:
-    """For `add_event`: all rows of a batch, and in them the marks that are named after them. And the marks that are not.
+def entry_values(
+    branch: int, rows: Sequence[Row], marks: Iterable[Mark], latest_us: int, head: int, bound: Bound
+) -> list[Any] | None:
+    """For `add_event`: rows of one run and one origin, and in them the marks that are named after them.
 
-    None if the rows do not follow `head`. All in one place: every step of a run comes through here.
+    None for any others, and if the rows do not follow `head`. All in one place: every step of a run comes through here.
     """
-    rows, inside, others = batch.rows, {}, []
-    for mark in batch.marks:
-        place = mark.seq - head - 1
-        row = rows[place] if 0 <= place < len(rows) else None
-        if row is not None and mark.id == row.event_id and mark.at_us == row.at_us <= rows[-1].at_us:
-            inside[mark.seq] = (NULL if mark.trigger == row.type else mark.trigger, bound[mark.parent_id], mark.size)
-        else:
-            others.append(mark)
-    values: list[Any] = []
     if len(bound) > _BOUND:
         bound.clear()
-    key = (branch << 32) + head  # `key_of`
+    first, marked = rows[0], {mark.seq: mark for mark in marks}
+    run_id, origin = first.run_id, first.origin
+    values, key = [bound[run_id], *bound[origin]], (branch << 32) + head  # `key_of`
     for row in rows:
         head += 1
         key += 1
-        if row.seq != head:
+        if row.seq != head or row.origin != origin or row.run_id != run_id:
             return None
-        delta, event_id = row.delta, row.event_id
+        delta, event_id, mark = row.delta, row.event_id, marked.pop(head, None)
+        if mark is not None and not is_inside(mark, row, latest_us):
+            return None
         bound[event_id] = packed = pack(event_id)
         values += [
             row.type,
             key,
             packed,
             row.at_us,
-            bound[row.run_id],
             bound[row.parent_event_id],
             bound[row.triggered_by_event_id],
             bound[row.started_event_id],
-            *bound[row.origin],
             bytearray(row.payload),
             NULL if delta is None else bytearray(delta),
-            *inside.get(head, _NO_MARK),
         ]
-    return values, others
+        values += (
+            _NO_MARK
+            if mark is None
+            else (NULL if mark.trigger == row.type else mark.trigger, bound[mark.parent_id], mark.size)
+        )
+    return None if marked else values
+
+
+def is_inside(mark: Mark, row: Row, latest_us: int) -> bool:
+    """Whether a mark is written into its row: it is named after that, and no newer than the last row of its batch."""
+    return mark.id == row.event_id and mark.at_us == row.at_us <= latest_us
 
 
 def to_row(values: tuple[Any, ...]) -> Row:

@@ -5,20 +5,22 @@ It raises StorageError only before it has changed anything, so that a refusal le
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from sqlite3 import Connection
 from typing import Any
 
 from msgspec import Struct
 
-from holdfast.ports import Batch, BranchInfo, RunInfo, Session
+from holdfast.ports import Batch, BranchInfo, Row, RunInfo, Session
 from holdfast.stores import _job_rules as job_rules
 from holdfast.stores import _rules as rules
 from holdfast.stores import _sqlite_job_reads as job_reads
 from holdfast.stores import _sqlite_job_writes as job_writes
 from holdfast.stores import _sqlite_reads as reads
 from holdfast.stores._sqlite_reads import END, SQL
-from holdfast.stores._sqlite_rows import ENTRY, Bound, entry_values, key_of, mark_values, pack
+from holdfast.stores._sqlite_rows import Bound, entry_values, is_inside, key_of, mark_values, pack
 
 ROWS = 8
 """So many rows are added by one statement at most."""
@@ -118,11 +120,12 @@ class Append(Struct, frozen=True, gc=False):
             or standing.head + count > standing.listed + UNLISTED
         ):
             return None
-        entry = entry_values(standing.branch, batch, standing.head, standing.bound)
-        if entry is None or entry[1]:
+        rows, bound = batch.rows, standing.bound
+        values = entry_values(standing.branch, rows, batch.marks, rows[-1].at_us, standing.head, bound)
+        if values is None:
             return None  # it may be that the session was overtaken, and that would be the thing to say
         standing.head += count
-        return _ADD_EVENTS[count - 1], [standing.run, session.fence, *entry[0]]
+        return _ADD_EVENTS[count - 1], [standing.run, session.fence, *values]
 
 
 class Entries:
@@ -158,19 +161,21 @@ def _append_any(connection: Connection, batch: Batch, standings: Standings) -> N
     rules.check_fence(session, found[0] if found else None)
     standing = Standing(*found[1:])
     rules.check_batch(batch, standing.head, standing.fork_seq)
-    entry = entry_values(standing.branch, batch, standing.head, standing.bound)
-    assert entry is not None  # they follow the head
-    values, other_marks = entry
-    standing.head += len(rows)
-    for n in range(0, len(rows), ROWS):
-        part = values[n * ENTRY : (n + ROWS) * ENTRY]
-        connection.execute(_ADD_EVENTS[len(part) // ENTRY - 1], [standing.run, session.fence, *part])
+    told_us = rows[-1].at_us if rows else -1  # the rows themselves say when the run changed last
+    by_seq = {row.seq: row for row in rows}
+    inside = {mark.seq: mark for mark in batch.marks if (row := by_seq.get(mark.seq)) and is_inside(mark, row, told_us)}
+    other_marks = [mark for mark in batch.marks if inside.get(mark.seq) is not mark]
+    for part in _alike(rows):
+        marks = [inside[row.seq] for row in part if row.seq in inside]
+        values = entry_values(standing.branch, part, marks, told_us, standing.head, standing.bound)
+        assert values is not None
+        connection.execute(_ADD_EVENTS[len(part) - 1], [standing.run, session.fence, *values])
+        standing.head += len(part)
     if batch.blobs:
         connection.executemany(SQL["add_blob"], batch.blobs)
         connection.executemany(SQL["use_blob"], [(standing.run, digest) for digest, _ in batch.blobs])
     if batch.snapshot is not None:
         connection.execute(SQL["add_snapshot"], (standing.branch, batch.snapshot.seq, batch.snapshot.data))
-    told_us = rows[-1].at_us if rows else -1  # the rows themselves say when the run changed last
     changed_us = told_us
     for mark in other_marks:
         connection.execute(SQL["unmark_row"], (pack(mark.id),))
@@ -184,6 +189,13 @@ def _append_any(connection: Connection, batch: Batch, standings: Standings) -> N
         connection.execute(SQL["touch_run"], (max(changed_us, 0), batch.status, batch.hold_until_us, standing.run))
     if batch.hold_until_us != 0:
         standings[session.fence] = standing
+
+
+def _alike(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Rows that follow each other and come from the same place, as many as one statement adds."""
+    for _, group in groupby(rows, attrgetter("run_id", "origin")):
+        alike = tuple(group)
+        yield from (alike[n : n + ROWS] for n in range(0, len(alike), ROWS))
 
 
 def _list_marks(connection: Connection, run: int) -> None:
