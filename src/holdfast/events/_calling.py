@@ -104,10 +104,11 @@ class HandlerCalls:
             handler.mailbox.post((handler, item))
             return
         try:
+            function = handler.function
             if handler.takes_state:
-                result = handler.function(item.source, item.event, item.state)
+                result = function(item.source, item.event, item.state)
             else:
-                result = handler.function(item.source, item.event)
+                result = function(item.source, item.event)
             if result is not None:
                 _refuse_coroutine(handler, result)
         except Exception as error:

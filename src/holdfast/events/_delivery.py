@@ -9,10 +9,10 @@ tree's loop.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
@@ -71,7 +71,7 @@ class Tree:
         self.queue.append(item)
         if self.drainer is not None:
             return False
-        self.drainer = threading.get_ident()
+        self.drainer = get_ident()
         return True
 
     def hold(self) -> Held:
@@ -85,13 +85,14 @@ class Tree:
         place.filled = item
         if self.drainer is not None:
             return False
-        self.drainer = threading.get_ident()
+        self.drainer = get_ident()
         return True
 
     def drain(self) -> None:
         """Deliver what is queued, up to a place that is held. `put` or `fill` has made the caller the one who delivers; it is
         nobody afterwards."""
-        mine, me, queue, drainers = standing(), threading.get_ident(), self.queue, self.calls.drainers
+        mine, me = standing(), get_ident()
+        queue, drainers = self.queue, self.calls.drainers
         inside_another = me in drainers
         try:
             drainers.add(me)
@@ -117,7 +118,7 @@ class Tree:
 
     def give_up_turn(self) -> None:
         """Deliver no more, whatever interrupted it: the next emit goes on from here."""
-        if self.drainer == threading.get_ident():
+        if self.drainer == get_ident():
             self.drainer = None
 
     def _take_turn(self) -> None:
@@ -126,7 +127,7 @@ class Tree:
             if self.drainer is None and self.queue:
                 first = self.queue[0]
                 if not isinstance(first, Held) or first.filled is not None:
-                    self.drainer = threading.get_ident()
+                    self.drainer = get_ident()
 
     def _deliver(self, item: Item | Barrier) -> None:
         if isinstance(item, Barrier):

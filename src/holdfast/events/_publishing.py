@@ -24,6 +24,7 @@ from holdfast.logs import get_logger
 from holdfast.threads import LoopThread
 
 log = get_logger("events")
+_is_in_handler = in_handler.get
 stamp = force_setattr  # the one place, but for the decoder, that writes to an event
 CROWDED = 1_000  # events waiting in one tree at which threads that only emit are slowed down
 
@@ -138,11 +139,12 @@ class Publisher:
                 try:
                     self.stamping = True
                     after, state = self._stamp(outlet, source, event, here)
-                    plan = outlet.known.get(type(event)) if outlet.version == self.version else None
+                    kind = type(event)
+                    plan = outlet.known.get(kind) if outlet.version == self.version else None
                     if plan is None:
-                        plan = self.plan(outlet, type(event))
+                        plan = self.plan(outlet, kind)
                     if plan is not NOTHING:
-                        if self.calls.drainers or in_handler.get():
+                        if self.calls.drainers or _is_in_handler():
                             self.cascades += self.calls.in_handler()
                         my_turn = tree.put(Item(source, event, plan, state, after))
                 finally:
@@ -195,15 +197,16 @@ class Publisher:
             )
         if self.closed or not outlet.is_open:
             self._refuse_late(outlet)
-        event_id, tree, subject = self.new_id(), outlet.tree, here.subject
+        new_id, time_ns = self.new_id, self.time_ns  # called as they are: quicker
+        event_id, tree, subject = new_id(), outlet.tree, here.subject
         after, parent, started = place(here, event.opens, event.closes, event_id)
-        tree.sequence += 1
+        tree.sequence = number = tree.sequence + 1
         before, tree.last_event_id = tree.last_event_id, event_id
         about = getattr(source, "event_source", None)
         if type(about) is not EventSource:
             about = describe(source)
         envelope = Envelope(
-            event_id, self.time_ns() // 1000, tree.sequence, outlet.run_id, tree.root_run_id, parent,
+            event_id, time_ns() // 1000, number, outlet.run_id, tree.root_run_id, parent,
             before, here.triggered_by, started, about.type, about.id, about.name,
             subject.task_id, subject.task_name, subject.agent_id, subject.agent_role,
         )  # fmt: skip
