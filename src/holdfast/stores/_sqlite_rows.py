@@ -90,7 +90,10 @@ def entry_values(
     """
     if len(bound) > _BOUND:
         bound.clear()
-    first, marked = rows[0], {mark.seq: mark for mark in marks}
+    marked: dict[int, Mark] = {}
+    for mark in marks:  # no comprehension: that is a call
+        marked[mark.seq] = mark
+    first = rows[0]
     run_id, origin = first.run_id, first.origin
     values, key = [bound[run_id], *bound[origin]], (branch << 32) + head  # `key_of`
     for row in rows:
@@ -98,9 +101,7 @@ def entry_values(
         key += 1
         if row.seq != head or row.origin != origin or row.run_id != run_id:
             return None
-        delta, event_id, mark = row.delta, row.event_id, marked.pop(head, None)
-        if mark is not None and not is_inside(mark, row, latest_us):
-            return None
+        delta, event_id = row.delta, row.event_id
         bound[event_id] = packed = pack(event_id)
         values += [
             row.type,
@@ -113,11 +114,12 @@ def entry_values(
             bytearray(row.payload),
             NULL if delta is None else bytearray(delta),
         ]
-        values += (
-            _NO_MARK
-            if mark is None
-            else (NULL if mark.trigger == row.type else mark.trigger, bound[mark.parent_id], mark.size)
-        )
+        if head not in marked:
+            values += _NO_MARK
+        elif is_inside(mark := marked.pop(head), row, latest_us):
+            values += (NULL if mark.trigger == row.type else mark.trigger, bound[mark.parent_id], mark.size)
+        else:
+            return None
     return None if marked else values
 
 
