@@ -24,12 +24,13 @@ class Scribe:
     processor's caches cold. So it is one piece, and what stays the same for the run is found once.
     """
 
-    __slots__ = ("_bus", "_inside", "_log", "_origin", "_outlet", "_source", "_subject")
+    __slots__ = ("_bus", "_inside", "_log", "_origin", "_outlet", "_run_id", "_source", "_subject")
 
     def __init__(self, bus: EventBus, inside: Publisher, outlet: Outlet, log: Journal, source: object) -> None:
         self._bus = bus
         self._inside = inside
         self._outlet = outlet
+        self._run_id = outlet.run_id or ""
         self._log = log
         self._source = source
         self._speak_for(NOBODY)
@@ -44,13 +45,12 @@ class Scribe:
         Code that tells of a beginning stands inside it afterwards. That of an end is about to leave: it may stay where it is.
         """
         inside, outlet, here = self._inside, self._outlet, standing()  # three at a time: more make a tuple first
-        kind = outlet.unheard.get(event_type)
+        kind, run_id = outlet.unheard.get(event_type), self._run_id
         if (
             kind is None
             or outlet.version != inside.version
             or len(payload) != kind.size
-            or (run_id := here.run_id) is None
-            or run_id != outlet.run_id
+            or here.run_id != run_id
             or outlet.refused
             or inside.generation != Forks.generation
         ):
