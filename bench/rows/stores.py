@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
+from msgspec.structs import astuple, replace
 
 from bench._harness import Row, compare
 from holdfast.ids import new_id
@@ -71,8 +71,10 @@ Commit = list[tuple[Any, ...]]
 
 def commit_of(batch: Batch) -> Commit:
     """A batch as the store would write it to its first branch, bound as anybody would: bytes as bytes, NULL as None."""
-    values = entry_values(1, batch.rows, batch.marks, batch.rows[-1].at_us, batch.rows[0].seq - 1, Bound())
-    assert values is not None  # the rows of a step come from one place, and have its marks
+    entry = entry_values(1, batch.rows, batch.marks, batch.rows[-1].at_us, batch.rows[0].seq - 1, Bound())
+    assert entry is not None  # the rows of a step have its marks
+    are_alike, values = entry
+    assert are_alike
     shared, own = values[:SHARED], values[SHARED:]
     return [_natural([*shared, *own[n : n + ENTRY]]) for n in range(0, len(own), ENTRY)]
 
@@ -215,7 +217,7 @@ def _size() -> Row:
         store = SqliteStore(path)
         session = _open(store)
         for seq in range(1, 1601):
-            row = msgspec.structs.replace(_row(seq, session.root_run_id, 40), delta=b"x" * 1024)
+            row = replace(_row(seq, session.root_run_id, 40), delta=b"x" * 1024)
             store.append_now(Batch(session, (row,)))
         store.close()
         megabytes = path.stat().st_size / 1e6
@@ -261,7 +263,7 @@ async def _postgres_lone(dsn: str, schema: str) -> tuple[float, float]:
         started = time.perf_counter()
         await store.append(batch)
         ours.append(time.perf_counter() - started)
-        values = [(0, *msgspec.structs.astuple(row)) for row in batch.rows]
+        values = [(0, *astuple(row)[:-1], *astuple(row.origin)) for row in batch.rows]
         started = time.perf_counter()
         await bare.executemany(f"INSERT INTO event VALUES ({marks})", values)
         theirs.append(time.perf_counter() - started)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, get_args
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec.structs import asdict, astuple
@@ -45,12 +46,22 @@ def encode_fields(fields: dict[str, Any]) -> bytes:
         return encode_plain(plain(fields))
 
 
+_ENCODERS: WeakKeyDictionary[type[BaseEvent], Encoder] = WeakKeyDictionary()  # to find out about a class takes a while
+
+
 def encoder_of(event_type: type[BaseEvent]) -> Encoder:
     """What makes the stored form of the payload of events that we tell of ourselves.
 
     Of these only fields that hold anything need a second look: the others are names and numbers of our own. It raises
     NotStorableError, naming the path, for what has no stored form.
     """
+    encoder = _ENCODERS.get(event_type)
+    if encoder is None:
+        encoder = _ENCODERS[event_type] = _make_encoder(event_type)
+    return encoder
+
+
+def _make_encoder(event_type: type[BaseEvent]) -> Encoder:
     names = [name for name in event_type.__struct_fields__ if name != "env"]
     unstored = [name for name in names if name in event_type.unstored]
     certain = _names_and_numbers(event_type)

@@ -53,7 +53,7 @@ def mark_values(branch: int, mark: Mark) -> tuple[Any, ...]:
 
 
 SHARED, ENTRY = 8, 12
-"""How many values `add_event` has for all rows, and for each."""
+"""How many values say where rows come from, and how many each has besides."""
 _NO_MARK = (NULL, NULL, -1)
 
 
@@ -83,10 +83,11 @@ def _columns(origin: Origin) -> tuple[Any, ...]:
 
 def entry_values(
     branch: int, rows: Sequence[Row], marks: Iterable[Mark], latest_us: int, head: int, bound: Bound
-) -> list[Any] | None:
-    """For `add_event`: rows of one run and one origin, and in them the marks that are named after them.
+) -> tuple[bool, list[Any]] | None:
+    """For `add_event`: rows, and in them the marks that are named after them. Whether they all come from one place: then only the
+    first one says which.
 
-    None for any others, and if the rows do not follow `head`. All in one place: every step of a run comes through here.
+    None with other marks, and if the rows do not follow `head`. All in one place: every step of a run comes through here.
     """
     if len(bound) > _BOUND:
         bound.clear()
@@ -94,13 +95,18 @@ def entry_values(
     for mark in marks:  # no comprehension: that is a call
         marked[mark.seq] = mark
     first = rows[0]
-    run_id, origin = first.run_id, first.origin
+    run_id, origin, are_alike = first.run_id, first.origin, True
+    for row in rows:
+        if (row.origin is not origin and row.origin != origin) or row.run_id != run_id:
+            are_alike = False
     values, key = [bound[run_id], *bound[origin]], (branch << 32) + head  # `key_of`
     for row in rows:
         head += 1
         key += 1
-        if row.seq != head or row.origin != origin or row.run_id != run_id:
+        if row.seq != head:
             return None
+        if not are_alike and row is not first:
+            values += [bound[row.run_id], *bound[row.origin]]
         delta, event_id = row.delta, row.event_id
         bound[event_id] = packed = pack(event_id)
         values += [
@@ -120,7 +126,7 @@ def entry_values(
             values += (NULL if mark.trigger == row.type else mark.trigger, bound[mark.parent_id], mark.size)
         else:
             return None
-    return None if marked else values
+    return None if marked else (are_alike, values)
 
 
 def is_inside(mark: Mark, row: Row, latest_us: int) -> bool:

@@ -5,15 +5,13 @@ It raises StorageError only before it has changed anything, so that a refusal le
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter
+from collections.abc import Iterable
 from sqlite3 import Connection
 from typing import Any
 
 from msgspec import Struct
 
-from holdfast.ports import Batch, BranchInfo, Row, RunInfo, Session
+from holdfast.ports import Batch, BranchInfo, RunInfo, Session
 from holdfast.stores import _job_rules as job_rules
 from holdfast.stores import _rules as rules
 from holdfast.stores import _sqlite_job_reads as job_reads
@@ -26,7 +24,11 @@ ROWS = 8
 """So many rows are added by one statement at most."""
 UNLISTED = 128
 """So many rows of an open session may have marks that are in no list yet: whoever wants to see marks reads them all."""
-_ADD_EVENTS = [SQL["add_event"] + SQL["and_event"] * more for more in range(ROWS)]
+_ADD_EVENTS = {
+    True: [SQL["add_event"] + SQL["and_event"] * more for more in range(ROWS)],
+    False: [SQL["add_event"] + SQL["and_other_event"] * more for more in range(ROWS)],
+}
+"""By whether the rows come from one place, and how many there are besides the first."""
 
 
 class Standing:
@@ -121,11 +123,12 @@ class Append(Struct, frozen=True, gc=False):
         ):
             return None
         rows, bound = batch.rows, standing.bound
-        values = entry_values(standing.branch, rows, batch.marks, rows[-1].at_us, standing.head, bound)
-        if values is None:
+        entry = entry_values(standing.branch, rows, batch.marks, rows[-1].at_us, standing.head, bound)
+        if entry is None:
             return None  # it may be that the session was overtaken, and that would be the thing to say
         standing.head += count
-        return _ADD_EVENTS[count - 1], [standing.run, session.fence, *values]
+        are_alike, values = entry
+        return _ADD_EVENTS[are_alike][count - 1], [standing.run, session.fence, *values]
 
 
 class Entries:
@@ -165,11 +168,12 @@ def _append_any(connection: Connection, batch: Batch, standings: Standings) -> N
     by_seq = {row.seq: row for row in rows}
     inside = {mark.seq: mark for mark in batch.marks if (row := by_seq.get(mark.seq)) and is_inside(mark, row, told_us)}
     other_marks = [mark for mark in batch.marks if inside.get(mark.seq) is not mark]
-    for part in _alike(rows):
+    for part in (rows[n : n + ROWS] for n in range(0, len(rows), ROWS)):
         marks = [inside[row.seq] for row in part if row.seq in inside]
-        values = entry_values(standing.branch, part, marks, told_us, standing.head, standing.bound)
-        assert values is not None
-        connection.execute(_ADD_EVENTS[len(part) - 1], [standing.run, session.fence, *values])
+        entry = entry_values(standing.branch, part, marks, told_us, standing.head, standing.bound)
+        assert entry is not None  # they follow the head, and have no other marks
+        are_alike, values = entry
+        connection.execute(_ADD_EVENTS[are_alike][len(part) - 1], [standing.run, session.fence, *values])
         standing.head += len(part)
     if batch.blobs:
         connection.executemany(SQL["add_blob"], batch.blobs)
@@ -189,13 +193,6 @@ def _append_any(connection: Connection, batch: Batch, standings: Standings) -> N
         connection.execute(SQL["touch_run"], (max(changed_us, 0), batch.status, batch.hold_until_us, standing.run))
     if batch.hold_until_us != 0:
         standings[session.fence] = standing
-
-
-def _alike(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Rows that follow each other and come from the same place, as many as one statement adds."""
-    for _, group in groupby(rows, attrgetter("run_id", "origin")):
-        alike = tuple(group)
-        yield from (alike[n : n + ROWS] for n in range(0, len(alike), ROWS))
 
 
 def _list_marks(connection: Connection, run: int) -> None:

@@ -37,8 +37,8 @@ SET updated_us = max(updated_us, ?1), status = ifnull(?2, status), held_until_us
 WHERE key = ?4;
 
 -- name: add_event
--- Rows of one run that come from one place: where, the first values say for all of them. A session that may not write any more gets
--- no type for its first row, and so an IntegrityError.
+-- The first values say where the row comes from. A session that may not write any more gets no type for its first row, and so an
+-- IntegrityError.
 INSERT INTO event (run_id, source_type, source_id, source_name, task_id, task_name, agent_id, agent_role,
     type, key, event_id, at_us, parent_event_id, triggered_by_event_id, started_event_id, payload, delta,
     mark_trigger, mark_parent, mark_size)
@@ -47,8 +47,13 @@ VALUES (?3, nullif(?4, 0), nullif(?5, 0), nullif(?6, 0), nullif(?7, 0), nullif(?
     nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1))
 
 -- name: and_event
--- Behind `add_event`, for each row more.
+-- Behind `add_event`, for each row more that comes from the same place.
 , (?3, nullif(?4, 0), nullif(?5, 0), nullif(?6, 0), nullif(?7, 0), nullif(?8, 0), nullif(?9, 0), nullif(?10, 0),
+    ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1))
+
+-- name: and_other_event
+-- Behind `add_event`, for each row more, if some come from other places.
+, (?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0),
     ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1))
 
 -- name: add_blob
