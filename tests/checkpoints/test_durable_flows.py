@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field, field_seriali
 from tests.checkpoints.programs import MOMENTS, RESULT, Busy, Effects, Item
 
 from holdfast import Flow, FlowState, Runtime, is_replaying, listen, or_, router, start
-from holdfast.checkpoints import CheckpointConfig, export_checkpoint
+from holdfast.checkpoints import CheckpointConfig, export_checkpoint, restore
 from holdfast.errors import (
     GraphChangedError,
     NotStorableError,
@@ -661,3 +661,19 @@ async def _tasks_left() -> list[str]:
     for _ in range(5):
         await asyncio.sleep(0)
     return [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+def test_s1_18_what_a_step_changed_is_not_stored_if_its_result_cannot_be(store: SqliteStore, runtime: Runtime) -> None:
+    """Where somebody heard of the step, its changes were stored with the next event of the thread: that the flow failed."""
+
+    class Unstorable(Flow[dict[str, Any]]):
+        @start()
+        def change(self) -> object:
+            self.state["changed"] = True
+            return object()
+
+    runtime.event_bus.on(MethodExecutionFinishedEvent)(lambda source, event: None)
+    with pytest.raises(NotStorableError):
+        Unstorable(checkpoint=CheckpointConfig(store), runtime=runtime).kickoff()
+    [run] = asyncio.run(store.runs())
+    assert "changed" not in asyncio.run(restore(store, run.root_run_id)).state

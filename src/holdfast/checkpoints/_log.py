@@ -133,8 +133,8 @@ class RunLog(RecordedTree):
         """
         env = event.env
         assert env is not None
-        payload, changed = encode_fields(stored_fields(event)), self._carried.pop(get_ident(), None)
-        run_id = env.run_id or ""
+        changed = self._carried.pop(get_ident(), None)  # first: a refusal must not leave it for the next event
+        payload, run_id = encode_fields(stored_fields(event)), env.run_id or ""
         self.write(event.type, payload, changed, env.event_id, env.at_us, run_id, links_of(env), origin_of(env))
 
     def encoder(self, event_type: type[BaseEvent]) -> Encoder:
