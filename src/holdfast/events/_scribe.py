@@ -69,8 +69,8 @@ class Scribe:
         with inside.lock:
             event_id = None
             if not (inside.stamping or inside.closed or outlet.log is None):
-                inside.stamping = True
                 try:
+                    inside.stamping = True
                     event_id = new_id()
                     before, tree.last_event_id = tree.last_event_id, event_id
                     tree.sequence = number = tree.sequence + 1
