@@ -21,7 +21,8 @@ from holdfast.ids import new_id
 from holdfast.ports import Batch, Origin, RunInfo, Session
 from holdfast.ports import Row as JournalRow
 from holdfast.stores import PostgresStore, SqliteStore
-from holdfast.stores._sqlite_rows import ENTRY, NULL, SHARED, Bound, entry_values
+from holdfast.stores._sqlite_entries import Standing, entry_of
+from holdfast.stores._sqlite_rows import NULL
 
 PAIRS = 25
 BLOCK = 60
@@ -30,6 +31,8 @@ RUNS = 50
 STEPS = 100
 WAL = 5_000_000
 """Bytes beyond which a WAL is checkpointed and then written over."""
+SHARED, ENTRY = 8, 12
+"""How many columns say where a row comes from, and how many it has besides."""
 SCOPE = new_id()
 CAUSES = [new_id() for _ in range(100)]
 """A step's two rows hang under one scope and name one cause, as real ones do."""
@@ -71,11 +74,12 @@ Commit = list[tuple[Any, ...]]
 
 def commit_of(batch: Batch) -> Commit:
     """A batch as the store would write it to its first branch, bound as anybody would: bytes as bytes, NULL as None."""
-    entry = entry_values(1, batch.rows, batch.marks, batch.rows[-1].at_us, batch.rows[0].seq - 1, Bound())
+    first = batch.rows[0].seq - 1
+    entry = entry_of(Standing(1, 1, 1, 0, first, first), batch.rows, batch.marks, batch.rows[-1].at_us)
     assert entry is not None  # the rows of a step have its marks
-    are_alike, values = entry
-    assert are_alike
+    _, (_run, _fence, *values) = entry
     shared, own = values[:SHARED], values[SHARED:]
+    assert len(own) == ENTRY * len(batch.rows)  # they come from one place
     return [_natural([*shared, *own[n : n + ENTRY]]) for n in range(0, len(own), ENTRY)]
 
 

@@ -34,7 +34,7 @@ def test_leaving_tells_what_the_step_changed(kind: Any) -> None:
     state = kind()
     cell = kept(state)
     for number in (1, 2):
-        cell.enter_alone(f"step#{number}")
+        cell.alone = f"step#{number}"
         state.n = number
         state.news.append("x")
         assert cell.leave(f"step#{number}") == Delta((Set(("n",), number), Append(("news",), ["x"])))
@@ -43,7 +43,7 @@ def test_leaving_tells_what_the_step_changed(kind: Any) -> None:
 
 def test_a_state_of_which_nobody_keeps_track_has_no_changes() -> None:
     cell = SharedState(Model())
-    cell.enter_alone("step#1")
+    cell.alone = "step#1"
     assert cell.leave("step#1") is None
 
 

@@ -227,7 +227,7 @@ async def test_after_a_ctrl_c_in_any_statement_nobody_is_shut_out_and_each_row_i
         connections = store._engine.connections
         try:
             with monkeypatch.context() as patched:
-                patched.setattr(connections, "_writer", Interrupted(connections.writer(), kind))
+                patched.setattr(connections, "writing", Interrupted(connections.writer(), kind))
                 store.append_now(batch)
         except KeyboardInterrupt:
             twin.append_now(written(other, *[(await twin.branches(other.root_run_id))[0].head + 1] * 2))

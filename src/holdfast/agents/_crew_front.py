@@ -52,6 +52,10 @@ class CrewProgram:
         self._crew = crew
         self._doing = doing
         self._keys = task_keys(crew.tasks)
+        self.subjects: Mapping[str, Subject] = {
+            key: Subject(task_id=task.id, task_name=task.name or key)
+            for key, task in zip(self._keys, crew.tasks, strict=True)
+        }
         self._outputs = {key.rpartition("#")[0]: output for key, output in recorded.items()}
 
     def is_async(self, step: str) -> bool:
@@ -74,10 +78,6 @@ class CrewProgram:
 
     def items(self, step: str, result: Any) -> int | None:
         return None
-
-    def subject(self, step: str) -> Subject | None:
-        task = self._crew.tasks[self._keys.index(step)]
-        return Subject(task_id=task.id, task_name=task.name or step)
 
     def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:
         assert isinstance(fact, Started | Completed | Failed | Cancelled | Waiting)

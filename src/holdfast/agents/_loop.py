@@ -103,6 +103,7 @@ class AgentProgram:
     def __init__(
         self, run: Run, work: Work, model: Model, first: Sequence[Message], recorded: Mapping[str, Any]
     ) -> None:
+        self.subjects: Mapping[str, Subject] = {}
         self._run = run
         self._work = work
         self._model = model
@@ -142,9 +143,6 @@ class AgentProgram:
 
     def items(self, step: str, result: Any) -> int | None:
         return len(result.message.tool_calls) or None
-
-    def subject(self, step: str) -> Subject | None:
-        return None
 
     # -- think -------------------------------------------------------------------------------------------------------
 

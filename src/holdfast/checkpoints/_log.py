@@ -23,7 +23,7 @@ from holdfast.checkpoints._snapshots import Snapshots
 from holdfast.clock import Clock
 from holdfast.context import Position
 from holdfast.errors import FencedError, StorageError
-from holdfast.events._base import BaseEvent, Links
+from holdfast.events._base import BaseEvent
 from holdfast.events._delivery import Encoder
 from holdfast.events.families.checkpoint import CheckpointCompletedEvent
 from holdfast.ids import IdFactory
@@ -135,7 +135,7 @@ class RunLog(RecordedTree):
         assert env is not None
         changed = self._carried.pop(get_ident(), None)  # first: a refusal must not leave it for the next event
         payload, run_id = encode_fields(stored_fields(event)), env.run_id or ""
-        self.write(event.type, payload, changed, env.event_id, env.at_us, run_id, links_of(env), origin_of(env))
+        self.write(event.type, payload, changed, env.event_id, env.at_us, run_id, *links_of(env), origin_of(env))
 
     def encoder(self, event_type: type[BaseEvent]) -> Encoder:
         """What makes the stored form of a payload; it raises NotStorableError, naming the path, for what has none."""
@@ -149,7 +149,9 @@ class RunLog(RecordedTree):
         event_id: str,
         at_us: int,
         run_id: str,
-        links: Links,
+        parent: str | None,
+        cause: str | None,
+        opener: str | None,
         origin: Origin,
     ) -> Row:
         """Make a row of an event whose payload is in its stored form, with what it changed in the state. Under the bus's lock."""
@@ -160,7 +162,7 @@ class RunLog(RecordedTree):
             payload, changed = self._blobs.extract(payload), self._small(changed)
         self._seq = seq = self._seq + 1
         self._taken += size
-        row = Row(seq, tag, event_id, at_us, run_id, payload, changed, *links, origin)
+        row = Row(seq, tag, event_id, at_us, run_id, payload, changed, parent, cause, opener, origin)
         self._rows.append(row)
         if tag in self._triggers or self._marks_all:
             self._mark(row, tag)
@@ -208,9 +210,16 @@ class RunLog(RecordedTree):
 
     # -- committing ------------------------------------------------------------------------------------------------
 
-    def commit(self) -> Coroutine[Any, Any, None]:
+    async def commit(self) -> None:
         """Make durable what was taken down, unless that is left for the end."""
-        return self._store_rows(None) if self._durability == "step" or self._is_due() else _nothing()
+        if (rest := self.commit_here()) is not None:
+            await rest
+
+    def commit_here(self) -> Coroutine[Any, Any, None] | None:
+        """`commit`, on the spot if that is quick: most are, and need no coroutine. Else what is left, to be awaited at once."""
+        if self._durability != "step" and not self._is_due():
+            return None
+        return self._store_here(None) if self._order.acquire(blocking=False) else self._store_rows(None)
 
     def commit_now(self) -> None:
         """`commit`, blocking."""
@@ -220,7 +229,9 @@ class RunLog(RecordedTree):
                     self._check_written()
                 if self._rows:
                     batch = self._batch(None)
-                    marking = self._begin_marks(batch.marks) if batch.marks else None
+                    marking = None
+                    if batch.marks and (self._listeners.version != self._quiet_in or self._calls):
+                        marking = self._begin_marks(batch.marks)
                     try:
                         self.store.append_now(batch)
                     except Exception as error:
@@ -279,28 +290,60 @@ class RunLog(RecordedTree):
     async def _store_rows(self, status: str | None) -> None:
         while not self._order.acquire(blocking=False):  # noqa: ASYNC110 - a thread of this tree is storing
             await asyncio.sleep(0.001)  # not in a thread: a wait that is cancelled there would take the lock for good
+        if (rest := self._store_here(status)) is not None:
+            await rest
+
+    def _store_here(self, status: str | None) -> Coroutine[Any, Any, None] | None:
+        """Store what was taken down. Whoever calls has the order, and loses it: at once, or to what is left to be awaited."""
+        is_over = True
         try:
             if self._failure is not None or self._behind is not None:
                 self._check_written()
             if self._rows or status is not None:
                 batch = self._batch(status)
-                marking = self._begin_marks(batch.marks) if batch.marks else None
+                marking = None
+                if batch.marks and (self._listeners.version != self._quiet_in or self._calls):
+                    marking = self._begin_marks(batch.marks)
                 try:
-                    if not self.store.append_at_once(batch):
-                        await self.store.append(batch)
-                        self._breathed = time.monotonic()
+                    is_stored = self.store.append_at_once(batch)
                 except Exception as error:
                     self._not_stored(batch, error)
                     raise
+                if not is_stored or marking is not None:
+                    is_over = False
+                    return self._store_rest(batch, is_stored, marking)
                 if (snapshots := self._snapshots) is not None and self._taken >= snapshots.due_at:
                     snapshots.note(batch, self._taken)
-                if marking is not None:
-                    await marking.end(batch.marks)
+        finally:
+            if is_over:
+                self._order.release()
+        return self._breath()
+
+    async def _store_rest(self, batch: Batch, is_stored: bool, marking: Marking | None) -> None:
+        """What takes longer: waiting for the store, telling of marks."""
+        try:
+            if not is_stored:
+                try:
+                    await self.store.append(batch)
+                except Exception as error:
+                    self._not_stored(batch, error)
+                    raise
+                self._breathed = time.monotonic()
+            if (snapshots := self._snapshots) is not None and self._taken >= snapshots.due_at:
+                snapshots.note(batch, self._taken)
+            if marking is not None:
+                await marking.end(batch.marks)
         finally:
             self._order.release()
-        if (now := time.monotonic()) > self._breathed + BREATH:
-            self._breathed = now
-            await asyncio.sleep(0)  # whoever else is on this loop has a turn, whatever this run does
+        if (breath := self._breath()) is not None:
+            await breath
+
+    def _breath(self) -> Coroutine[Any, Any, None] | None:
+        """Whoever else is on this loop has a turn now and then, whatever this run does."""
+        if (now := time.monotonic()) <= self._breathed + BREATH:
+            return None
+        self._breathed = now
+        return asyncio.sleep(0)
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:
@@ -317,10 +360,8 @@ class RunLog(RecordedTree):
 
     def _begin_marks(self, marks: tuple[Mark, ...]) -> Marking | None:
         """Who is to be told of marks, once that they are about to be written."""
-        marking = self._marking
-        if marking is None or ((version := self._listeners.version) == self._quiet_in and not self._calls):
-            return None
-        if marking.exporter is None and not marking.wants(CheckpointCompletedEvent):
+        version, marking = self._listeners.version, self._marking
+        if marking is None or (marking.exporter is None and not marking.wants(CheckpointCompletedEvent)):
             self._quiet_in = version  # most have nobody who listens, and no document to write
             return None
         marking.begin(marks)
@@ -369,7 +410,3 @@ class RunLog(RecordedTree):
     def _hold_until(self) -> int:
         self._held_until = self._clock.time_ns() // 1000 + HOLD_US
         return self._held_until
-
-
-async def _nothing() -> None:
-    """There is nothing to wait for."""

@@ -46,8 +46,8 @@ class LooseLog(RunLog):
             )
         if self.problem is None:
             return super().write(*told)
-        tag, payload, changed, event_id, at_us, run_id, (parent, cause, opener), origin = told
-        return Row(self._seq, tag, event_id, at_us, run_id, payload, changed, parent, cause, opener, origin)
+        tag, payload, changed, event_id, at_us, run_id, *origin = told
+        return Row(self._seq, tag, event_id, at_us, run_id, payload, changed, *origin)
 
     def _give_up_telling(self, error: NotStorableError) -> None:
         if self.problem is None:

@@ -54,7 +54,11 @@ class Shadow:
         if self._append_only:
             current_fields = self._compare_growing(walk, dict(current_fields))
         walk.compare_fields(self._fields, current_fields, ())
-        return walk.finish()
+        for fields, name, value in walk.puts:
+            fields[name] = value
+        for move in walk.moves:
+            move()
+        return Delta(tuple(walk.operations))
 
     def check(self, current_fields: dict[str, Any]) -> Delta:
         """Return what `diff` missed, exact to the stored byte, and move on. As dear as writing the state: for snapshots."""

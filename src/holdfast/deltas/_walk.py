@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast.deltas._codec import encode_plain
 from holdfast.deltas._compare import Comparison, same_plain
-from holdfast.deltas._delta import Add, Append, Delete, Delta, Discard, Operation, Set, Splice
+from holdfast.deltas._delta import Add, Append, Delete, Discard, Operation, Set, Splice
 from holdfast.deltas._kinds import ATOMS, Refusal, is_leaf
 from holdfast.deltas._paths import MISSING, Path
 from holdfast.deltas._tree import PLAIN_ATOMS, Node, check_keys, copy, plain_of, refused, strip
@@ -32,7 +32,7 @@ class Extent(NamedTuple):
 class Walk(Struct, eq=False):
     """One comparison: the operations it finds, and the moves that bring the copy up to date.
 
-    The copy stays as it is until `finish`, so a value that is refused half-way loses nothing.
+    The copy stays as it is until the moves are made, so a value that is refused half-way loses nothing.
     """
 
     comparison: Comparison
@@ -41,21 +41,13 @@ class Walk(Struct, eq=False):
     """The moves of atoms: to which copies of fields, under which name. A tuple is several times as cheap as a partial."""
     moves: list[Callable[[], object]] = []
 
-    def finish(self) -> Delta:
-        """Bring the copy up to date and return the operations."""
-        for fields, name, value in self.puts:
-            fields[name] = value
-        for move in self.moves:
-            move()
-        return Delta(tuple(self.operations))
-
     def compare_fields(self, old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
         """Find what leads from the copies of some fields to the live ones, in whatever order they are.
 
         A leaf is compared strictly, a container as far as the comparison goes. Each step comes here with all fields of its
         state: what did not change, or is a number that did, is done with on the spot.
         """
-        staying = len(old)
+        staying, equal = len(old), self.comparison.equal
         for name, before in old.items():
             try:
                 if new[name] is before:
@@ -73,8 +65,13 @@ class Walk(Struct, eq=False):
                 if (operation := _between_atoms(before, value, (*path, name))) is not None:
                     self.operations.append(operation)
                     self.puts.append((old, name, value))
-            elif kind in ATOMS or not (kind is type(value) or kind is Node) or not self._equal(before, value):
-                self._descend(before, value, (*path, name), partial(old.__setitem__, name))
+            else:
+                try:
+                    differs = kind in ATOMS or not (kind is type(value) or kind is Node) or not equal(before, value)
+                except Exception:  # as in `_equal`
+                    differs = True
+                if differs:
+                    self._descend(before, value, (*path, name), partial(old.__setitem__, name))
         if staying < len(new):
             self._add_fields(old, new, path)
 

@@ -63,7 +63,7 @@ class Scribe:
             opened = scope if scope is not None and scope.kind == closes else opener_of(scope, closes)
             if opened is not None:
                 scope, opener = opened.outer, opened.event_id
-        links = (scope.event_id if scope is not None else None, here.triggered_by, opener)
+        parent, cause = scope.event_id if scope is not None else None, here.triggered_by
         new_id, time_ns = inside.new_id, inside.time_ns  # called as they are: quicker
         log, tree = self._log, outlet.tree
         with inside.lock:
@@ -74,7 +74,8 @@ class Scribe:
                     event_id = new_id()
                     before, tree.last_event_id = tree.last_event_id, event_id
                     tree.sequence = number = tree.sequence + 1
-                    row = log.write(kind.tag, stored, changed, event_id, time_ns() // 1000, run_id, links, self._origin)
+                    at_us, origin = time_ns() // 1000, self._origin
+                    row = log.write(kind.tag, stored, changed, event_id, at_us, run_id, parent, cause, opener, origin)
                     show = log.show
                     show((event_type, payload, number, before, row))
                 finally:

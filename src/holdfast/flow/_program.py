@@ -33,6 +33,7 @@ class FlowProgram:
 
     def __init__(self, flow: Flow[Any], shape: FlowShape, asking: Asking, done: Mapping[str, Any]) -> None:
         self.graph = shape.graph
+        self.subjects: Mapping[str, Subject] = {}
         self._flow = flow
         self._shape = shape
         self._asking = asking
@@ -82,9 +83,10 @@ class FlowProgram:
         return HumanFeedbackResult(output, answer or "", outcome, method, at_us, dict(gate.metadata))
 
     def route(self, step: str, result: Any) -> str | None:
-        if isinstance(result, HumanFeedbackResult):
-            return result.outcome
-        return route_name(step, result, self.graph.by_name[step].routes)
+        routes = self.graph.by_name[step].routes
+        if type(result) is str and result in routes:  # as nearly always
+            return result
+        return result.outcome if isinstance(result, HumanFeedbackResult) else route_name(step, result, routes)
 
     def items(self, step: str, result: Any) -> int | None:
         if isinstance(result, list | tuple):
@@ -93,9 +95,6 @@ class FlowProgram:
             f"step {step} returned a {type(result).__name__}, but something is to run for each item of its result: "
             f"return a list"
         )
-
-    def subject(self, step: str) -> Subject | None:
-        return None
 
     def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:
         name = self._flow.name

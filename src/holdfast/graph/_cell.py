@@ -88,7 +88,8 @@ class SharedState:
         self._kept = dict(kept or {})
         """What steps changed before the run was taken up again, and could not be merged then."""
         self._run_id = run_id
-        self._alone: str | None = None
+        self.alone: str | None = None
+        """The step that nothing overlaps: it works on the state itself."""
         self._shadow = shadow
         """What was committed last, if somebody wants to know what each step changed."""
         self._merge = Merge(reducers_of(state), on_conflict)
@@ -107,7 +108,7 @@ class SharedState:
 
     def seen_from(self, here: Position) -> Any:
         """`current`, for code that stands there."""
-        if here.step_id == self._alone and here.run_id == self._run_id and self._alone is not None:
+        if here.step_id == self.alone and here.run_id == self._run_id and self.alone is not None:
             return self._state  # as nearly always: every look at the state comes through here
         view = self._view(here)
         return self._state if view is None else view.state
@@ -124,7 +125,7 @@ class SharedState:
     def _view(self, here: Position) -> View | None:
         """The view of the step that asks; None for the state itself."""
         if here.step_id is not None and here.run_id == self._run_id:
-            if here.step_id == self._alone:
+            if here.step_id == self.alone:
                 return None
             if (view := self._views.get(here.step_id)) is not None:
                 return view
@@ -143,10 +144,6 @@ class SharedState:
         """The fields as the steps that completed left them, without what others are writing. Between steps, not in one."""
         with self._lock:
             return fields_of(self._state)
-
-    def enter_alone(self, key: str) -> None:
-        """A step begins that nothing overlaps: it works on the state itself."""
-        self._alone = key
 
     def enter_shared(self, key: str) -> None:
         """A step begins that others overlap: it gets a copy of what is committed."""
@@ -176,11 +173,11 @@ class SharedState:
 
         Returns the change, if somebody keeps track.
         """
-        if key == self._alone and not self._kept:  # nobody else is at work
-            self._alone = None
+        if key == self.alone and not self._kept:  # nobody else is at work
+            self.alone = None
             return self.changes()
         with self._lock:
-            self._alone = None
+            self.alone = None
             if self._views or self._kept:
                 self._merge_view(key)
             return self.changes()
@@ -230,7 +227,7 @@ class SharedState:
         """A step did not complete: its view is thrown away. What a step that was alone wrote is undone, if somebody
         keeps track; else it has written to the state itself."""
         with self._lock:
-            was_alone, self._alone = self._alone == key, None
+            was_alone, self.alone = self.alone == key, None
             self._views.pop(key, None)
             if was_alone and self._shadow is not None and self._rebuild is not None:
                 self._undo(self._shadow, self._rebuild)

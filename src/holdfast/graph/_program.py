@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
 from holdfast.context import Subject
@@ -16,6 +17,8 @@ class Program(Protocol):
     """A graph that can be run. The scheduler calls these; none of them decides anything."""
 
     graph: Graph
+    subjects: Mapping[str, Subject]
+    """On whose behalf steps work, by their names; the others on that of the run."""
 
     def is_async(self, step: str) -> bool:
         """Whether calling the step gives a coroutine."""
@@ -36,10 +39,6 @@ class Program(Protocol):
         """
         ...
 
-    def subject(self, step: str) -> Subject | None:
-        """On whose behalf a step works; None for that of the run."""
-        ...
-
     def event(self, fact: Fact, result: Any, error: BaseException | None) -> tuple[type[BaseEvent], dict[str, Any]]:
         """The event that tells of a fact: its class and its payload."""
         ...
@@ -48,9 +47,8 @@ class Program(Protocol):
 class StateCell(Protocol):
     """The state a program's steps share. The scheduler says who works on it; steps find theirs by where they stand."""
 
-    def enter_alone(self, key: str) -> None:
-        """A step begins that nothing overlaps: it works on the state itself."""
-        ...
+    alone: str | None
+    """The execution that nothing overlaps, by its key: it works on the state itself. Set when it begins."""
 
     def enter_shared(self, key: str) -> None:
         """A step begins that others overlap: it gets a view of its own of what is committed."""
@@ -75,6 +73,10 @@ class Log(Protocol):
         """Return once everything told so far is safe."""
         ...
 
+    def commit_here(self) -> Coroutine[Any, Any, None] | None:
+        """`commit` that needs no task if it is quick: None, or what is left to be awaited, at once."""
+        ...
+
     def commit_now(self) -> None:
         """`commit`, blocking."""
         ...
@@ -83,7 +85,8 @@ class Log(Protocol):
 class NoState:
     """For programs without a state of their own."""
 
-    def enter_alone(self, key: str) -> None: ...
+    alone: str | None = None
+
     def enter_shared(self, key: str) -> None: ...
     def leave(self, key: str) -> Delta | None: ...
     def abandon(self, key: str) -> None: ...

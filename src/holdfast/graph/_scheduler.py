@@ -111,7 +111,7 @@ class Scheduler:
                 return commands
             outside = stand_at(self.place(alone))
             try:
-                cell.enter_alone(alone.key)  # it works on the state itself
+                cell.alone = alone.key  # it works on the state itself
                 given = self._tell_started(alone)
                 if log is not None:
                     log.commit_now()
@@ -128,7 +128,19 @@ class Scheduler:
                 self._stop(flight.execution)
 
     async def _drive_on(self) -> Any:
-        run, program = self.run, self.program
+        while True:
+            commands = await self._drive_here()
+            if self._alone(commands) is not None:
+                await self._lend_thread()
+            elif ended := self._ended(commands):
+                if not await self.stay(ended):
+                    return self.conclude(ended)
+            else:
+                await self._overlap(commands)
+
+    async def _drive_here(self) -> list[Command]:
+        """Await async steps one after the other on this loop. Returns the commands that need more than that."""
+        run, program, log, cell = self.run, self.program, self._log, self._cell
         outlet = run.outlet
         while True:
             if (outlet.crowded is not None or outlet.parent is not None) and outlet.crowding() is not None:
@@ -139,15 +151,24 @@ class Scheduler:
                     raise asyncio.CancelledError
             commands = self.decide()
             alone = self._alone(commands)
-            if alone is not None and program.is_async(alone.step):
-                await self._await_alone(alone)
-            elif alone is not None:
-                await self._lend_thread()
-            elif ended := self._ended(commands):
-                if not await self.stay(ended):
-                    return self.conclude(ended)
-            else:
-                await self._overlap(commands)
+            if alone is None or not program.is_async(alone.step):
+                return commands
+            outside = stand_at(self.place(alone))
+            try:
+                cell.alone = alone.key
+                given = self._tell_started(alone)
+                try:
+                    if log is not None and (rest := log.commit_here()) is not None:
+                        await rest
+                    outcome = await self._attempt_async(alone, given)
+                except asyncio.CancelledError:
+                    if run.is_ending or _is_cancelled_here():
+                        self._record(Outcome(Cancelled(alone.step, alone.number)), alone)
+                        raise
+                    outcome = _cancelled_by_itself(alone)
+                self._record(outcome, alone)
+            finally:
+                leave(outside)
 
     # -- what a front end may do otherwise ---------------------------------------------------------------------------
 
@@ -253,24 +274,6 @@ class Scheduler:
         except StepFailedError as error:
             return Outcome(Failed(step, execution.number, _text(error)), error=error)
         return Outcome(Completed(step, execution.number, route, items), result)
-
-    async def _await_alone(self, execution: Execution) -> None:
-        log, outside = self._log, stand_at(self.place(execution))
-        try:
-            self._cell.enter_alone(execution.key)
-            given = self._tell_started(execution)
-            try:
-                if log is not None:
-                    await log.commit()
-                outcome = await self._attempt_async(execution, given)
-            except asyncio.CancelledError:
-                if self.run.is_ending or _is_cancelled_here():
-                    self._record(Outcome(Cancelled(execution.step, execution.number)), execution)
-                    raise
-                outcome = _cancelled_by_itself(execution)
-            self._record(outcome, execution)
-        finally:
-            leave(outside)
 
     async def _lend_thread(self) -> None:
         """Let a thread run the stretch of blocking steps that begins here."""
@@ -420,7 +423,7 @@ class Scheduler:
         """Where what an execution says and does stands."""
         run = self.run
         here, cause = run.place, self.event_ids.get(execution.cause or "")
-        subject = self.program.subject(execution.step) or here.subject
+        subject = self.program.subjects.get(execution.step, here.subject)
         return Position(run.id, here.scope, subject, cause or here.triggered_by, execution.key)
 
     # -- the end -----------------------------------------------------------------------------------------------------

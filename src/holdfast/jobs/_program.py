@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -50,6 +50,7 @@ class JobProgram:
 
     def __init__(self, run: Run, scope: Scope) -> None:
         self.graph: Graph = compile_flow(scope.flow)
+        self.subjects: Mapping[str, Subject] = {step.name: Subject(task_name=step.name) for step in scope.flow.steps}
         self.scope = scope
         self._run = run
         self._inputs = {step.name: Inputs(step, scope.variables) for step in scope.flow.steps}
@@ -79,9 +80,6 @@ class JobProgram:
 
     def items(self, step: str, result: Any) -> int | None:
         return None
-
-    def subject(self, step: str) -> Subject | None:
-        return Subject(task_name=step)
 
     def _call_here(self, execution: Execution, given: Given) -> dict[str, Any]:
         step = self.spec(execution.step)

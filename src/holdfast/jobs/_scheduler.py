@@ -291,7 +291,7 @@ class JobScheduler(Scheduler):
     def place(self, execution: Execution) -> Position:
         here = self.run.place
         cause = next((self.event_ids[used] for used in reversed(execution.uses) if used in self.event_ids), None)
-        subject = self.program.subject(execution.step) or here.subject
+        subject = self.program.subjects[execution.step]
         return Position(self.run.id, here.scope, subject, cause or here.triggered_by, execution.key)
 
     def weigh(self, outcome: Outcome, execution: Execution) -> Outcome:

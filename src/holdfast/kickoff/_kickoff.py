@@ -18,6 +18,7 @@ from holdfast.errors import AnswerPendingError, UsageError
 from holdfast.events.families.checkpoint import CheckpointForkedEvent, CheckpointRestoredEvent
 from holdfast.graph import Scheduler, end_with
 from holdfast.graph._cell import SharedState
+from holdfast.human import HumanFeedbackResult
 from holdfast.kickoff._asking import Asking
 from holdfast.kickoff._budget import Meter, watch_time
 from holdfast.kickoff._opening import Opening, Plan, keep_waiting, recorded_outputs, typed_results, waited_for
@@ -307,8 +308,10 @@ class Kickoff:
         return self._reader(run.host, opening.log.store, run.id, opening.branch, opening.log.session.head)
 
     def _completed(self, result: Any) -> None:
-        self.outputs.add(result)
-        self.feedback.add(result)
+        add = self.outputs.add
+        add(result)
+        if isinstance(result, HumanFeedbackResult):
+            self.feedback.add(result)
         if self._saving is not None:
             self._saving.completed(self.cell)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -16,19 +17,15 @@ class Outputs:
     """All of them, for a run that is not written down; for one that is, the last thousand, and a way to read the others."""
 
     def __init__(self, read_all: Callable[[], list[Any]] | None = None, *, complete: bool = True) -> None:
-        self._kept: list[Any] = []
+        self._kept: deque[Any] = deque(maxlen=None if read_all is None else KEPT)
         self._read_all = read_all
         self._complete = complete
-
-    def add(self, result: Any) -> None:
-        self._kept.append(result)
-        if self._read_all is not None and len(self._kept) > 2 * KEPT:
-            del self._kept[:-KEPT]
-            self._complete = False
+        self.add = self._kept.append
+        """Take a method's result."""
 
     def all(self) -> list[Any]:
         """Every result. Reads the journal if some are only there."""
-        if self._complete or self._read_all is None:
+        if self._read_all is None or (self._complete and len(self._kept) < KEPT):
             return list(self._kept)
         return self._read_all()
 
@@ -41,11 +38,10 @@ class Feedback:
         self._read_before = read_before
         self._lock = threading.Lock()
 
-    def add(self, result: Any) -> None:
-        """Take a method's result, if somebody said it."""
-        if isinstance(result, HumanFeedbackResult):
-            self._said.append(result)
-            del self._said[:-SAID]
+    def add(self, result: HumanFeedbackResult) -> None:
+        """Take what somebody said."""
+        self._said.append(result)
+        del self._said[:-SAID]
 
     def all(self) -> list[HumanFeedbackResult]:
         with self._lock:

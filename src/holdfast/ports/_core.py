@@ -83,7 +83,9 @@ class Journal(Protocol):
         event_id: str,
         at_us: int,
         run_id: str,
-        links: tuple[str | None, str | None, str | None],
+        parent: str | None,
+        cause: str | None,
+        opener: str | None,
         origin: Any,
     ) -> Any:
         """`record` for an event that nobody hears, so none was built: its type, its stored form, its stamp. Returns its row."""

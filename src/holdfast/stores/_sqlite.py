@@ -66,7 +66,9 @@ class SqliteEngine(ForkSafe):
         tries = 2
         while True:
             try:
-                connection = self.connections.writer()
+                connection = self.connections.writing
+                if connection is None or time.monotonic() >= self.connections.good_until:
+                    connection = self.connections.writer()
                 try:
                     if (
                         type(work) is writes.Append

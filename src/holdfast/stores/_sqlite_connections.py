@@ -36,12 +36,14 @@ class Connections:
 
     def reset(self) -> None:
         self._guard = threading.Condition()
-        self._writer: sqlite3.Connection | None = None
+        self.writing: sqlite3.Connection | None = None
+        """The writing connection, if the file was opened; whoever has the writer's turn may use it until it must be looked whether
+        that is still the file"""
+        self.good_until = 0.0
         self._idle: list[sqlite3.Connection] = []
         self._watcher: sqlite3.Connection | None = None
         self._watchers = 0
         self._lent = 0
-        self._looked = 0.0
         self._suspended = False
 
     @property
@@ -52,23 +54,23 @@ class Connections:
     def writer(self) -> sqlite3.Connection:
         """The writing connection. The caller has the writer's turn."""
         now = time.monotonic()
-        if self._writer is not None and now < self._looked + LOOK_SECONDS:
-            return self._writer
-        self._looked = now
-        if self._writer is not None and self._opened == file.identity(self._place):
-            return self._writer
+        if self.writing is not None and now < self.good_until:
+            return self.writing
+        self.good_until = now + LOOK_SECONDS
+        if self.writing is not None and self._opened == file.identity(self._place):
+            return self.writing
         self.drop_writer()
         with self._guard:
             self._prepare()
         self._forget()
-        self._writer = file.open_writer(self.path, self._busy_seconds)
-        return self._writer
+        self.writing = file.open_writer(self.path, self._busy_seconds)
+        return self.writing
 
     def drop_writer(self) -> None:
         """After an error: the next write opens it anew."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        if self.writing is not None:
+            self.writing.close()
+            self.writing = None
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:

@@ -17,35 +17,12 @@ from holdfast.stores import _rules as rules
 from holdfast.stores import _sqlite_job_reads as job_reads
 from holdfast.stores import _sqlite_job_writes as job_writes
 from holdfast.stores import _sqlite_reads as reads
+from holdfast.stores._sqlite_entries import ROWS, Standing, entry_of, is_inside
 from holdfast.stores._sqlite_reads import END, SQL
-from holdfast.stores._sqlite_rows import Bound, entry_values, is_inside, key_of, mark_values, pack
+from holdfast.stores._sqlite_rows import key_of, mark_values, pack
 
-ROWS = 8
-"""So many rows are added by one statement at most."""
 UNLISTED = 128
 """So many rows of an open session may have marks that are in no list yet: whoever wants to see marks reads them all."""
-_ADD_EVENTS = {
-    True: [SQL["add_event"] + SQL["and_event"] * more for more in range(ROWS)],
-    False: [SQL["add_event"] + SQL["and_other_event"] * more for more in range(ROWS)],
-}
-"""By whether the rows come from one place, and how many there are besides the first."""
-
-
-class Standing:
-    """What a session's next batch must fit."""
-
-    __slots__ = ("bound", "branch", "fork_seq", "head", "listed", "run")
-
-    def __init__(self, run: int, branch: int, fork_seq: int, head: int, listed: int) -> None:
-        self.run = run
-        self.branch = branch
-        self.fork_seq = fork_seq
-        self.head = head
-        self.listed = listed
-        """up to where its marks are in `mark`"""
-        self.bound = Bound()
-
-
 Standings = dict[int, Standing]
 """By fence. A fence belongs to one session for ever, so what is known of it stays true, but for its end and for rows that the
 same session wrote elsewhere: adding rows then fails, and all that is known is forgotten."""
@@ -110,25 +87,18 @@ class Append(Struct, frozen=True, gc=False):
         steps of a run need nothing more; and for many runs the same statement is carried out for all at once.
         """
         batch = self.batch
-        session, count = batch.session, len(batch.rows)
-        standing = self.standings.get(session.fence)
+        rows, standing = batch.rows, self.standings.get(batch.session.fence)
         if (
             standing is None
-            or not 0 < count <= ROWS
+            or not 0 < len(rows) <= ROWS
             or batch.status is not None
             or batch.hold_until_us is not None
             or batch.snapshot is not None
             or batch.blobs
-            or standing.head + count > standing.listed + UNLISTED
+            or standing.head + len(rows) > standing.listed + UNLISTED
         ):
             return None
-        rows, bound = batch.rows, standing.bound
-        entry = entry_values(standing.branch, rows, batch.marks, rows[-1].at_us, standing.head, bound)
-        if entry is None:
-            return None  # it may be that the session was overtaken, and that would be the thing to say
-        standing.head += count
-        are_alike, values = entry
-        return _ADD_EVENTS[are_alike][count - 1], [standing.run, session.fence, *values]
+        return entry_of(standing, rows, batch.marks, rows[-1].at_us)  # None may mean that the session was overtaken
 
 
 class Entries:
@@ -162,7 +132,7 @@ def _append_any(connection: Connection, batch: Batch, standings: Standings) -> N
     standings.pop(session.fence, None)
     found = connection.execute(SQL["standing"], (pack(session.root_run_id), session.branch)).fetchone()
     rules.check_fence(session, found[0] if found else None)
-    standing = Standing(*found[1:])
+    standing = Standing(session.fence, *found[1:])
     rules.check_batch(batch, standing.head, standing.fork_seq)
     told_us = rows[-1].at_us if rows else -1  # the rows themselves say when the run changed last
     by_seq = {row.seq: row for row in rows}
@@ -170,11 +140,9 @@ def _append_any(connection: Connection, batch: Batch, standings: Standings) -> N
     other_marks = [mark for mark in batch.marks if inside.get(mark.seq) is not mark]
     for part in (rows[n : n + ROWS] for n in range(0, len(rows), ROWS)):
         marks = [inside[row.seq] for row in part if row.seq in inside]
-        entry = entry_values(standing.branch, part, marks, told_us, standing.head, standing.bound)
+        entry = entry_of(standing, part, marks, told_us)
         assert entry is not None  # they follow the head, and have no other marks
-        are_alike, values = entry
-        connection.execute(_ADD_EVENTS[are_alike][len(part) - 1], [standing.run, session.fence, *values])
-        standing.head += len(part)
+        connection.execute(*entry)
     if batch.blobs:
         connection.executemany(SQL["add_blob"], batch.blobs)
         connection.executemany(SQL["use_blob"], [(standing.run, digest) for digest, _ in batch.blobs])
