@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,7 @@ class NotedJournal:
         self.recorded.append(tag)
 
     def carry(self, changed: bytes) -> None: ...
+    def expect(self, event_ids: Sequence[str]) -> None: ...
     def show(self, unbuilt: Any) -> None: ...
 
     async def commit_end(self, run_id: str, status: str) -> None:

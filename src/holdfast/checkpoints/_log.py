@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from threading import get_ident
 from typing import Any, Protocol
 
@@ -35,7 +35,7 @@ from holdfast.threads import LoopThread
 log = get_logger("checkpoints")
 HOLD_US = 60_000_000  # how long a session is held when its hold is renewed
 RENEW_US = HOLD_US // 2  # what is left of a hold when it is renewed
-SHOWN = 1_000  # events of a tree that handlers are shown
+SHOWN = 250  # events of a tree that handlers are shown; each keeps the result that it tells of
 BREATH = 0.005  # seconds that a run which is stored on the spot may keep others on its loop waiting
 BEHIND = 1_000  # rows not yet written at which a run that is written down asynchronously waits for its disk
 
@@ -168,6 +168,10 @@ class RunLog(RecordedTree):
             self._mark(row, tag)
         return row
 
+    def expect(self, event_ids: Sequence[str]) -> None:
+        """Which ids the next events will have, if nothing else is told before."""
+        self.store.expect(self.session, event_ids)
+
     def _concealed(self, payload: bytes) -> bytes:
         for secret in self.secrets:
             payload = payload.replace(secret, "•••".encode())
@@ -219,7 +223,7 @@ class RunLog(RecordedTree):
         """`commit`, on the spot if that is quick: most are, and need no coroutine. Else what is left, to be awaited at once."""
         if self._durability != "step" and not self._is_due():
             return None
-        return self._store_here(None) if self._order.acquire(blocking=False) else self._store_rows(None)
+        return self._store_here(None) if self._order.acquire(False) else self._store_rows(None)
 
     def commit_now(self) -> None:
         """`commit`, blocking."""
@@ -288,7 +292,7 @@ class RunLog(RecordedTree):
             log.warning("the hold on run %s could not be given up: %s", self.session.root_run_id, error)
 
     async def _store_rows(self, status: str | None) -> None:
-        while not self._order.acquire(blocking=False):  # noqa: ASYNC110 - a thread of this tree is storing
+        while not self._order.acquire(False):  # noqa: ASYNC110 - a thread of this tree is storing
             await asyncio.sleep(0.001)  # not in a thread: a wait that is cancelled there would take the lock for good
         if (rest := self._store_here(status)) is not None:
             await rest

@@ -62,7 +62,7 @@ Operation: TypeAlias = Set | Delete | Append | Splice | Add | Discard
 _KINDS: dict[Any, type[Operation]] = {kind.__struct_config__.tag: kind for kind in get_args(Operation)}
 _TEXT = frozenset({str})
 _LARGE = 2**63
-_encode = msgspec.json.encode
+_encode = msgspec.json.Encoder().encode
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):

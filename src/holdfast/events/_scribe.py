@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from holdfast.events._bus import EventBus
     from holdfast.events._publishing import Publisher
 
+MOST_IDS = 32
+"""So many ids are made at once."""
+
 
 class Scribe:
     """Writes down what a run tells. Of an event that nothing but the log takes none is built: its row is made at once.
@@ -24,7 +27,9 @@ class Scribe:
     processor's caches cold. So it is one piece, and what stays the same for the run is found once.
     """
 
-    __slots__ = ("_bus", "_inside", "_log", "_origin", "_outlet", "_run_id", "_source", "_subject")
+    __slots__ = (
+        "_bus", "_ids", "_inside", "_last_id", "_log", "_many", "_origin", "_outlet", "_run_id", "_source", "_subject",
+    )  # fmt: skip
 
     def __init__(self, bus: EventBus, inside: Publisher, outlet: Outlet, log: Journal, source: object) -> None:
         self._bus = bus
@@ -33,11 +38,29 @@ class Scribe:
         self._run_id = outlet.run_id or ""
         self._log = log
         self._source = source
+        self._ids: list[str] = []
+        """Of the next events, the next one last."""
+        self._last_id: str | None = None
+        self._many = 1
         self._speak_for(NOBODY)
 
     def _speak_for(self, subject: Subject) -> None:
         self._subject = subject
         self._origin = Origin(*astuple(describe(self._source)), *astuple(subject))
+
+    def _next_id(self, before: str | None) -> str:
+        """The first of more and more ids that are made at once: the first after a wait for the disk costs as much as ten.
+
+        Ids of a tree are in the order of its events. So if others told of something meanwhile, those left over are not used, and
+        it starts with a single one again.
+        """
+        self._many = min(2 * self._many, MOST_IDS) if before is self._last_id else 1
+        new_id = self._inside.new_id
+        self._ids = ids = [new_id() for _ in range(self._many)]
+        if self._many > 1:
+            self._log.expect(ids)
+            ids.reverse()
+        return ids.pop()
 
     def note(self, event_type: type[BaseEvent], payload: Payload, changed: bytes | None = None) -> str | None:
         """Tell of something, with what it changed in the state. Returns the event's id, if there is an event.
@@ -64,15 +87,15 @@ class Scribe:
             if opened is not None:
                 scope, opener = opened.outer, opened.event_id
         parent, cause = scope.event_id if scope is not None else None, here.triggered_by
-        new_id, time_ns = inside.new_id, inside.time_ns  # called as they are: quicker
-        log, tree = self._log, outlet.tree
+        log, tree, time_ns = self._log, outlet.tree, inside.time_ns  # called as it is: quicker
         with inside.lock:
             event_id = None
             if not (inside.stamping or inside.closed or outlet.log is None):
                 try:
                     inside.stamping = True
-                    event_id = new_id()
-                    before, tree.last_event_id = tree.last_event_id, event_id
+                    ids, before = self._ids, tree.last_event_id
+                    event_id = ids.pop() if ids and before is self._last_id else self._next_id(before)
+                    self._last_id = tree.last_event_id = event_id
                     tree.sequence = number = tree.sequence + 1
                     at_us, origin = time_ns() // 1000, self._origin
                     row = log.write(kind.tag, stored, changed, event_id, at_us, run_id, parent, cause, opener, origin)

@@ -115,7 +115,13 @@ class Scheduler:
                 given = self._tell_started(alone)
                 if log is not None:
                     log.commit_now()
-                self._record(self._attempt(alone, given), alone)
+                try:
+                    result = program.call(alone, given)
+                except (Exception, asyncio.CancelledError) as error:
+                    outcome = self._broken_off(alone, error)
+                else:
+                    outcome = self._completed(alone, result)
+                self._record(outcome, alone)
             finally:
                 leave(outside)
 
@@ -160,7 +166,12 @@ class Scheduler:
                 try:
                     if log is not None and (rest := log.commit_here()) is not None:
                         await rest
-                    outcome = await self._attempt_async(alone, given)
+                    try:
+                        result = await program.call(alone, given)
+                    except Exception as error:
+                        outcome = self._broken_off(alone, error)
+                    else:
+                        outcome = self._completed(alone, result)
                 except asyncio.CancelledError:
                     if run.is_ending or _is_cancelled_here():
                         self._record(Outcome(Cancelled(alone.step, alone.number)), alone)
@@ -246,25 +257,27 @@ class Scheduler:
         """Call a blocking step here."""
         try:
             result = self.program.call(execution, given)
-        except AnswerPendingError as pending:
-            return Outcome(Waiting(execution.step, execution.number), error=pending)
-        except Exception as error:
-            return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
-        except asyncio.CancelledError:
-            if self.run.is_ending:
-                raise
-            return _cancelled_by_itself(execution)
+        except (Exception, asyncio.CancelledError) as error:
+            return self._broken_off(execution, error)
         return self._completed(execution, result)
 
     async def _attempt_async(self, execution: Execution, given: Any) -> Outcome:
         """Await an async step here."""
         try:
             result = await self.program.call(execution, given)
-        except AnswerPendingError as pending:
-            return Outcome(Waiting(execution.step, execution.number), error=pending)
         except Exception as error:
-            return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
+            return self._broken_off(execution, error)
         return self._completed(execution, result)
+
+    def _broken_off(self, execution: Execution, error: BaseException) -> Outcome:
+        """What came of a step that raised. Raises the cancellation of a run that ends."""
+        if isinstance(error, AnswerPendingError):
+            return Outcome(Waiting(execution.step, execution.number), error=error)
+        if isinstance(error, asyncio.CancelledError):
+            if self.run.is_ending:
+                raise error
+            return _cancelled_by_itself(execution)
+        return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
 
     def _completed(self, execution: Execution, result: Any) -> Outcome:
         step, graph = execution.step, self.graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from holdfast.errors import UsageError
@@ -89,6 +89,10 @@ class Journal(Protocol):
         origin: Any,
     ) -> Any:
         """`record` for an event that nobody hears, so none was built: its type, its stored form, its stamp. Returns its row."""
+        ...
+
+    def expect(self, event_ids: Sequence[str]) -> None:
+        """Hear which ids the next such events will have, if nothing else is told before."""
         ...
 
     def show(self, unbuilt: Any) -> None:

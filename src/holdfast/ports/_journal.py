@@ -179,6 +179,11 @@ class JournalStore(Protocol):
         """Store a batch here if a loop can spare the time; False, with nothing stored, if not: `append` it. Raises as that does."""
         ...
 
+    def expect(self, session: Session, event_ids: Sequence[str]) -> None:
+        """Hear which ids rows of a session will probably have. A store that keeps ids in another form may make that of many at
+        once, which is cheaper; it need not do anything. Never blocks, never raises."""
+        ...
+
     async def close_session(self, session: Session) -> None:
         """Give up the hold. A session that was overtaken gives up nothing."""
         ...

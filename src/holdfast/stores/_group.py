@@ -148,7 +148,7 @@ class GroupWriter:
 
     def write_now(self, work: Callable[[Any], T]) -> T:
         """Block until the work is committed. Raises what the work or the storage raised."""
-        if not self._queue and self._turn.acquire(blocking=False):
+        if not self._queue and self._turn.acquire(False):
             try:
                 return self._storage.commit_one(work, patient=True)
             finally:
@@ -177,7 +177,7 @@ class GroupWriter:
     def write_at_once(self, work: Callable[[Any], T]) -> tuple[bool, T]:
         """Commit the work here if nobody is in the way and commits are quick: True and what it returned. If not it is not queued
         either."""
-        if self._smoothed >= INLINE_SECONDS or self._queue or not self._turn.acquire(blocking=False):
+        if self._smoothed >= INLINE_SECONDS or self._queue or not self._turn.acquire(False):
             return False, None  # type: ignore[return-value]
         try:
             started = time.perf_counter()

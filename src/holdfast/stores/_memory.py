@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
 
@@ -109,6 +109,8 @@ class MemoryStore(Closing):
 
     async def append(self, batch: Batch) -> None:
         self.append_now(batch)
+
+    def expect(self, session: Session, event_ids: Sequence[str]) -> None: ...
 
     def append_at_once(self, batch: Batch) -> bool:
         self.append_now(batch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import partial
 
 from holdfast.errors import UsageError
@@ -57,6 +57,8 @@ class PostgresStore(Closing):
 
     async def append(self, batch: Batch) -> None:
         await self._engine.append(batch)
+
+    def expect(self, session: Session, event_ids: Sequence[str]) -> None: ...
 
     def append_at_once(self, batch: Batch) -> bool:
         return False  # a way over the network is no matter of a moment

@@ -44,7 +44,7 @@ def _columns(origin: Origin) -> tuple[Any, ...]:
 class Standing:
     """What a session's next batch must fit."""
 
-    __slots__ = ("bound", "branch", "fence", "fork_seq", "head", "listed", "origin", "run", "run_id", "said")
+    __slots__ = ("bound", "branch", "coming", "fence", "fork_seq", "head", "listed", "origin", "run", "run_id", "said")
 
     def __init__(self, fence: int, run: int, branch: int, fork_seq: int, head: int, listed: int) -> None:
         self.fence = fence
@@ -55,6 +55,8 @@ class Standing:
         self.listed = listed
         """up to where its marks are in `mark`"""
         self.bound = Bound()
+        self.coming: dict[str, Any] = {}
+        """what ids are bound as that rows will probably have"""
         self.run_id: str | None = None
         self.origin: Origin | None = None
         self.said: tuple[Any, ...] = ()
@@ -75,6 +77,7 @@ def entry_of(
     None with other marks, or if the rows do not follow the head. All in one place: every step of a run comes through here.
     """
     bound, head, first = standing.bound, standing.head, rows[0]
+    coming = standing.coming
     if len(bound) > _BOUND:
         bound.clear()
     run_id, origin = first.run_id, first.origin
@@ -94,7 +97,7 @@ def entry_of(
         elif (row.origin is not origin and row.origin != origin) or row.run_id != run_id:
             return entry_of(standing, rows, marks, latest_us, are_alike=False)
         delta, event_id = row.delta, row.event_id
-        bound[event_id] = packed = pack(event_id)
+        bound[event_id] = packed = coming.pop(event_id, None) or pack(event_id)
         values += [
             row.type,
             key,

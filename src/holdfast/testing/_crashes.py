@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -83,6 +83,9 @@ class CrashingStore:
         number = self._reach("append_now")
         self.store.append_now(batch)
         self._pass("append_now", number, "after")
+
+    def expect(self, session: Session, event_ids: Sequence[str]) -> None:
+        self.store.expect(session, event_ids)
 
     def append_at_once(self, batch: Batch) -> bool:
         number = self._reach("append_at_once")

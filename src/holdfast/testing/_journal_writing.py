@@ -16,6 +16,7 @@ from holdfast.testing._journal_base import (
     make_mark,
     make_row,
     make_rows,
+    marked,
     open_run,
     positions,
     written,
@@ -202,6 +203,24 @@ class WritingConformance(JournalSuite):
             if stored:
                 with pytest.raises(FencedError):
                     store.append_at_once(written(session, 3, 3))
+
+    async def test_rows_are_the_same_whether_their_ids_were_expected_or_not(self) -> None:
+        expected = [new_id(), "no uuid", new_id().upper(), new_id(), new_id()]
+        async with self.opened() as store:
+            session = await open_run(store)
+            store.expect(session, expected)  # before anything is known of it
+            rows = [make_row(n, event_id=each) for n, each in enumerate([*expected[:3], new_id()], 1)]
+            await store.append(Batch(session, (rows[0],)))
+            store.expect(session, expected)
+            store.append_now(marked(Batch(session, (rows[1], rows[2]))))
+            store.expect(session, expected)
+            store.expect(session, [])
+            await store.append(Batch(session, (rows[3],)))
+            assert [row async for row in store.read(session.root_run_id)] == rows
+            await store.close_session(session)
+            store.expect(session, expected)
+            with pytest.raises(FencedError):
+                await store.append(Batch(session, (make_row(5, event_id=expected[4]),)))
 
     async def test_snapshots_and_marks_beyond_the_head_are_refused(self) -> None:
         async with self.opened() as store:
