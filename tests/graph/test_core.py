@@ -309,7 +309,7 @@ def test_a_step_in_a_loop_makes_few_calls() -> None:
         evolve(graph, state, Started("work", 3))
     finally:
         sys.setprofile(before)
-    assert calls == ["evolve", "_complete", "_arrive", "decide", "evolve", "_start", "__get__"]
+    assert calls == ["evolve", "_complete", "_arrive", "decide", "evolve", "_start"]
 
 
 def test_facts_that_come_late_change_nothing() -> None:

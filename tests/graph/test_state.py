@@ -1,45 +1,46 @@
-"""What is stored of an execution, and what is not."""
+"""What is stored of an execution, and what is not believed of that."""
 
 from __future__ import annotations
 
-from copy import deepcopy
+from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+import pytest
 
-from holdfast.graph import Execution, GraphState
+from holdfast.graph import DataState, Execution, GraphState, name_all
+from holdfast.graph._state import Excused
 
 STORED = {
     "step": "work", "number": 3, "cause": "begin#1", "index": None, "uses": [], "tries": 0, "fallback": False,
     "not_before_us": 0, "until_us": None, "since_us": None, "inside": "",
 }  # fmt: skip
+"""As earlier versions stored it."""
+EXECUTION = Execution.of("work", 3, "begin#1")
 
 
-def test_the_key_of_an_execution_is_not_stored_though_it_is_kept() -> None:
-    execution = Execution("work", 3, "begin#1")
-    state = GraphState(running={execution.key: execution})
-    assert execution.key == "work#3"
-    assert execution.key is execution.key
-    assert msgspec.to_builtins(execution) == STORED | {"uses": ()}
-    assert msgspec.json.decode(msgspec.json.encode(execution)) == STORED
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(state))["running"] == {"work#3": STORED}
+def test_an_execution_is_named_by_its_step_and_its_number() -> None:
+    assert EXECUTION.key == "work#3"
+    assert msgspec.json.decode(msgspec.json.encode(EXECUTION)) == STORED | {"key": "work#3"}
 
 
-def test_an_execution_that_was_stored_is_read_with_its_key() -> None:
-    assert msgspec.convert(STORED, Execution).key == "work#3"
-    assert msgspec.convert({"step": "work", "number": 3}, Execution) == Execution("work", 3)
-
-
-def test_executions_are_the_same_whether_their_keys_were_asked_for_or_not() -> None:
-    asked, other = Execution("work", 3), Execution("work", 3)
-    assert asked.key
-    assert asked == other
-    assert hash(asked) == hash(other)
-    assert repr(asked) == repr(other)
-    assert deepcopy(asked) == other
-
-
-def test_a_changed_execution_has_its_own_key() -> None:
-    execution = Execution("work", 3)
-    assert execution.key == "work#3"
-    assert replace(execution, number=4).key == "work#4"
+@pytest.mark.parametrize("stored", [STORED, STORED | {"key": "another#1"}, STORED | {"key": "work#3"}])
+@pytest.mark.parametrize(
+    ("place", "state"),
+    [
+        (lambda one: {"ready": [one]}, GraphState(ready=(EXECUTION,))),
+        (lambda one: {"running": {"work#3": one}}, GraphState(running={"work#3": EXECUTION})),
+        (lambda one: {"waiting": {"work#3": one}}, GraphState(waiting={"work#3": EXECUTION})),
+        (lambda one: {"halted": {"work#3": one}}, GraphState(halted={"work#3": EXECUTION})),
+        (
+            lambda one: {"tolerated": {"work#3": {"execution": one, "error": "no"}}},
+            GraphState(tolerated={"work#3": Excused(EXECUTION, "no")}),
+        ),
+        (
+            lambda one: {"data": {"again": {"work#3": one}}},
+            GraphState(data=DataState(again={"work#3": EXECUTION})),
+        ),
+    ],
+    ids=["ready", "running", "waiting", "halted", "tolerated", "again"],
+)
+def test_executions_that_are_read_back_are_named_anew(stored: dict[str, Any], place: Any, state: GraphState) -> None:
+    assert name_all(msgspec.convert(place(stored), GraphState)) == state

@@ -26,7 +26,7 @@ class Storage:
         self.error: BaseException | None = None
         self.writer = GroupWriter(self, "the-writer")
 
-    def commit_one(self, work: Callable[[Any], T], *, patient: bool) -> T:
+    def commit_one(self, work: Callable[[Any], T], patient: bool) -> T:
         if self.busy and not patient:
             self.busy -= 1
             raise BusyError

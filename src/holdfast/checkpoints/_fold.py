@@ -35,6 +35,7 @@ from holdfast.graph import (
     evolve,
     failure_key,
     failure_label,
+    name_all,
     results_needed,
 )
 from holdfast.graph._cell import Changes
@@ -261,13 +262,15 @@ class Fold:
         fold = cls(root_run_id, graph)
         fold.seq, fold.last_event_id = told["seq"], told["last_event_id"]
         fold.runs = msgspec.convert(told["runs"], dict[str, Progress])
+        for run in fold.runs.values():
+            name_all(run.standing)
         fold.root.graph = graph
         return fold
 
 
 def _go_on_from(run: Progress, told: dict[str, Any]) -> None:
     """Have a run begin where another one was."""
-    run.standing = msgspec.convert(told["standing"], GraphState)
+    run.standing = name_all(msgspec.convert(told["standing"], GraphState))
     run.results, run.event_ids = dict(told["results"]), dict(told["event_ids"])
 
 

@@ -33,6 +33,7 @@ class FlowProgram:
 
     def __init__(self, flow: Flow[Any], shape: FlowShape, asking: Asking, done: Mapping[str, Any]) -> None:
         self.graph = shape.graph
+        self._nodes = shape.graph.by_name
         self.subjects: Mapping[str, Subject] = {}
         self._flow = flow
         self._shape = shape
@@ -83,7 +84,7 @@ class FlowProgram:
         return HumanFeedbackResult(output, answer or "", outcome, method, at_us, dict(gate.metadata))
 
     def route(self, step: str, result: Any) -> str | None:
-        routes = self.graph.by_name[step].routes
+        routes = self._nodes[step].routes
         if type(result) is str and result in routes:  # as nearly always
             return result
         return result.outcome if isinstance(result, HumanFeedbackResult) else route_name(step, result, routes)

@@ -52,7 +52,7 @@ from holdfast.graph._outlook import Outlook, current_results
 from holdfast.graph._picture import to_html, to_mermaid, to_svg
 from holdfast.graph._program import Program
 from holdfast.graph._scheduler import Outcome, Scheduler, end_with
-from holdfast.graph._state import DataState, Failure, Hold, Judge, Skip
+from holdfast.graph._state import DataState, Failure, Hold, Judge, Skip, name_all
 from holdfast.graph._wiring import Need, Origin, Wiring
 
 __all__ = [
@@ -110,6 +110,7 @@ __all__ = [
     "holds",
     "judge",
     "labels_of",
+    "name_all",
     "results_needed",
     "rounds_of",
     "route_label",

@@ -39,8 +39,6 @@ from holdfast.graph._state import (
 )
 
 V = TypeVar("V")
-_OF_STARTED = (Completed, Failed, Cancelled, Waiting)
-"""What becomes of an execution; the most common first, since every step asks."""
 
 
 def decide(graph: Graph, state: GraphState) -> list[Command]:
@@ -72,9 +70,9 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
     """The state after a fact. Facts about executions that are not in flight change nothing: they came too late."""
     if graph.wiring:
         return dataflow.evolve(graph, state, fact)
-    if type(fact) is Started:  # isinstance is slow to say no
+    if type(fact) is Started:  # these two first, and not by isinstance: every step comes here with them
         return _start(graph, state, fact)
-    if isinstance(fact, _OF_STARTED):
+    if type(fact) is Completed or isinstance(fact, Failed | Cancelled | Waiting):
         key = f"{fact.step}#{fact.number}"
         execution = state.running.get(key) or state.waiting.get(key)
         if execution is None or fact.step not in graph.by_name:  # an adopted change took it away
@@ -88,7 +86,7 @@ def evolve(graph: Graph, state: GraphState, fact: Fact) -> GraphState:
 def _begin(graph: Graph, state: GraphState) -> GraphState:
     if state.begun:
         return _begin_again(graph, state)
-    ready = tuple(Execution(node.name, 1) for node in graph.starts)
+    ready = tuple(Execution.of(node.name, 1) for node in graph.starts)
     state = replace(state, begun=True, ready=ready, counts={execution.step: 1 for execution in ready})
     return _arrive(graph, state, graph.sequel(BEGINNING), {BEGINNING: ""}) if BEGINNING in graph.listeners else state
 
@@ -181,7 +179,7 @@ def _batch(graph: Graph, state: GraphState, execution: Execution, key: str, item
 def _spread(graph: Graph, state: GraphState, node: Node, cause: str, items: int) -> GraphState:
     """Run a step for each item of a result."""
     first = state.counts.get(node.name, 0) + 1
-    executions = tuple(Execution(node.name, first + index, cause, index) for index in range(items))
+    executions = tuple(Execution.of(node.name, first + index, cause, index) for index in range(items))
     batch = batch_key(node.name, cause)
     state = replace(
         state,
@@ -250,7 +248,7 @@ def _arrive(
                 losers |= {key for key, e in (*running.items(), *state.waiting.items()) if e.step in rivals}
                 tolerated = {key: e for key, e in tolerated.items() if e.execution.step not in sources}
         counts[name] = number = counts.get(name, 0) + 1
-        ready = (*ready, Execution(name, number, labels[hearer.label]))
+        ready = (*ready, Execution(name, number, f"{name}#{number}", labels[hearer.label]))
     return replace(
         state,
         counts=counts,

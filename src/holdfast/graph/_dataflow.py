@@ -190,6 +190,7 @@ def _start(graph: Graph, state: GraphState, data: DataState, fact: Started) -> G
     execution = Execution(
         fact.step,
         fact.number,
+        key,
         uses=fact.uses,
         tries=fact.tries,
         fallback=fact.fallback,

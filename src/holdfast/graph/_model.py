@@ -199,6 +199,11 @@ class Graph(Struct, frozen=True, dict=True):
         return frozenset(node.name for node in self.nodes if node.is_race)
 
     @cached_property
+    def routers(self) -> frozenset[str]:
+        """Steps whose results name routes."""
+        return frozenset(node.name for node in self.nodes if node.is_router)
+
+    @cached_property
     def rivals(self) -> dict[str, frozenset[str]]:
         """For each race the steps that feed it and nothing else: those in flight when another wins it run in vain."""
         return {

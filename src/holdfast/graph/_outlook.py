@@ -102,7 +102,7 @@ class Outlook:
             judged = self.data.judged.get(step)
             if not self.shape.wired[step].guarded or (judged is not None and judged == Judgement(uses, True)):
                 number, inside = self.state.counts.get(step, 0) + 1, self.data.inside.get(step, "")
-                commands.append(Start(Execution(step, number, uses=uses, inside=inside)))
+                commands.append(Start(Execution(step, number, f"{step}#{number}", uses=uses, inside=inside)))
             elif judged is None or judged.uses != uses:
                 commands.append(Judge(step, uses))
             else:

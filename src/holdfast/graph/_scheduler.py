@@ -12,14 +12,14 @@ import concurrent.futures
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import Context, copy_context
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.context import Position, leave, position, stand_at
 from holdfast.errors import AnswerPendingError, NotStorableError, StateConflictError, StepFailedError
+from holdfast.events._base import BaseEvent
 from holdfast.events.families.state import StateConflictEvent
 from holdfast.graph._core import (
     Cancel,
@@ -41,6 +41,7 @@ from holdfast.graph._program import Log, NoState, Program, StateCell
 from holdfast.runs import End, Run, RunStatus, Step
 from holdfast.threads import done_here
 
+Note: TypeAlias = Callable[[type[BaseEvent], dict[str, Any], bytes | None], str | None]
 FORGET_AT = 64
 """How many results are kept before it is worth finding out which are still needed."""
 
@@ -76,6 +77,8 @@ class Scheduler:
         self.run = run
         self.program = program
         self.graph = program.graph
+        self._routers = program.graph.routers
+        self._spreading = program.graph.spreading
         self.state = GraphState()
         self.results: dict[str, Any] = {}
         """Results by execution key, as long as a step may still be given them."""
@@ -88,9 +91,8 @@ class Scheduler:
         """Of the events that told of these results."""
         self._unanswered: list[AnswerPendingError] = []
         self._weigh = self.weigh if type(self).weigh is not Scheduler.weigh else None
-        bus = run.host.event_bus
-        scribe = bus.scribe(run.outlet, run.speaker)
-        self._note: Callable[..., str | None] = scribe.note if scribe else partial(bus.note, run.speaker)
+        scribe = run.host.event_bus.scribe(run.outlet, run.speaker)
+        self._note: Note = scribe.note if scribe else self._announce
 
     # -- the loop, twice: in a thread, and on an event loop ----------------------------------------------------------
 
@@ -101,13 +103,12 @@ class Scheduler:
     def drive_in_thread(self) -> list[Command]:
         """Run blocking steps one after the other in this thread. Returns the commands that need more than that."""
         run, program, log, cell = self.run, self.program, self._log, self._cell
-        outlet = run.outlet
+        outlet, ending = run.outlet, run.ending
         while True:
             if (outlet.crowded is not None or outlet.parent is not None) and outlet.crowding() is not None:
                 self._await_reader_in_thread()
-            commands = self.decide()
-            alone = self._alone(commands)
-            if alone is None or program.is_async(alone.step) or run.is_stopping:
+            commands, alone = self.decide()
+            if alone is None or program.is_async(alone.step) or ending.is_requested or run.resumed is not None:
                 return commands
             outside = stand_at(self.place(alone))
             try:
@@ -135,8 +136,8 @@ class Scheduler:
 
     async def _drive_on(self) -> Any:
         while True:
-            commands = await self._drive_here()
-            if self._alone(commands) is not None:
+            commands, alone = await self._drive_here()
+            if alone is not None:
                 await self._lend_thread()
             elif ended := self._ended(commands):
                 if not await self.stay(ended):
@@ -144,21 +145,20 @@ class Scheduler:
             else:
                 await self._overlap(commands)
 
-    async def _drive_here(self) -> list[Command]:
-        """Await async steps one after the other on this loop. Returns the commands that need more than that."""
+    async def _drive_here(self) -> tuple[list[Command], Execution | None]:
+        """Await async steps one after the other on this loop. Returns what needs more than that, as `decide` has it."""
         run, program, log, cell = self.run, self.program, self._log, self._cell
-        outlet = run.outlet
+        outlet, ending = run.outlet, run.ending
         while True:
             if (outlet.crowded is not None or outlet.parent is not None) and outlet.crowding() is not None:
                 await self._await_reader()
-            if run.is_stopping:
+            if ending.is_requested or run.resumed is not None:
                 await self._await_gate()
-                if run.is_ending:
+                if ending.is_requested:
                     raise asyncio.CancelledError
-            commands = self.decide()
-            alone = self._alone(commands)
+            commands, alone = self.decide()
             if alone is None or not program.is_async(alone.step):
-                return commands
+                return commands, alone
             outside = stand_at(self.place(alone))
             try:
                 cell.alone = alone.key
@@ -183,9 +183,15 @@ class Scheduler:
 
     # -- what a front end may do otherwise ---------------------------------------------------------------------------
 
-    def decide(self) -> list[Command]:
-        """What to do next. May take note of what has come from outside before."""
-        return decide(self.graph, self.state)
+    def decide(self) -> tuple[list[Command], Execution | None]:
+        """What to do next; and the one execution to start, if nothing else is to be done and nothing is in flight.
+
+        May take note of what has come from outside before.
+        """
+        commands = decide(self.graph, self.state)
+        if len(commands) == 1 and type(command := commands[0]) is Start and not self._flying:
+            return commands, command.execution
+        return commands, None
 
     def weigh(self, outcome: Outcome, execution: Execution) -> Outcome:
         """What an outcome amounts to, before it is recorded."""
@@ -247,12 +253,6 @@ class Scheduler:
 
     # -- one at a time -----------------------------------------------------------------------------------------------
 
-    def _alone(self, commands: list[Command]) -> Execution | None:
-        """The one execution to start, if nothing else is to be done and nothing is in flight."""
-        if len(commands) == 1 and type(command := commands[0]) is Start and not self._flying:
-            return command.execution
-        return None
-
     def _attempt(self, execution: Execution, given: Any) -> Outcome:
         """Call a blocking step here."""
         try:
@@ -280,10 +280,10 @@ class Scheduler:
         return Outcome(Failed(execution.step, execution.number, _text(error)), error=error)
 
     def _completed(self, execution: Execution, result: Any) -> Outcome:
-        step, graph = execution.step, self.graph
+        step = execution.step
         try:  # a result that names no route, or has no items, is none
-            route = self.program.route(step, result) if graph.by_name[step].is_router else None
-            items = self.program.items(step, result) if step in graph.spreading else None
+            route = self.program.route(step, result) if step in self._routers else None
+            items = self.program.items(step, result) if step in self._spreading else None
         except StepFailedError as error:
             return Outcome(Failed(step, execution.number, _text(error)), error=error)
         return Outcome(Completed(step, execution.number, route, items), result)
@@ -353,11 +353,16 @@ class Scheduler:
 
     # -- recording ---------------------------------------------------------------------------------------------------
 
+    def _announce(self, event_type: type[BaseEvent], payload: dict[str, Any], changed: bytes | None) -> str | None:
+        """Tell of something in a run that is not written down: nobody asks what it changed."""
+        return self.run.host.event_bus.note(self.run.speaker, event_type, payload)
+
     def _tell_started(self, execution: Execution) -> Any:
         """Tell that an execution starts. Returns what it is given."""
         fact = Started(execution.step, execution.number, execution.uses, execution.tries, execution.fallback)
         given, note = self.given(execution), self._note
-        note(*self.program.event(fact, given, None))
+        event_type, payload = self.program.event(fact, given, None)
+        note(event_type, payload, None)  # called with all it takes, it is called without another interpreter loop
         self.state = evolve(self.graph, self.state, fact)
         return given
 
@@ -388,7 +393,7 @@ class Scheduler:
             if delta is not None and delta.operations and self._log is not None:
                 event_id = note(event_type, payload, delta.encode())
             else:
-                event_id = note(event_type, payload)
+                event_id = note(event_type, payload, None)
         except NotStorableError as error:
             error.trace_to(execution.step, "returned")
             raise

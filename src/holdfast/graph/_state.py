@@ -5,24 +5,16 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 
-class _Key:
-    """The key of an execution, made when it is first asked for and kept beside the fields, so never stored.
-
-    It is asked for several times a step. What `cached_property` would do, without its lock.
-    """
-
-    def __get__(self, execution: Execution, owner: type[Execution]) -> str:
-        key = execution.__dict__["key"] = f"{execution.step}#{execution.number}"
-        return key
-
-
-class Execution(Struct, frozen=True, dict=True):
+class Execution(Struct, frozen=True, gc=False):
     """One run of one step. `key` is stable across crashes: use it to make effects happen once."""
 
     step: str
     number: int
+    key: str = ""
+    """`step#number`; a field, since every step asks for it several times. What is stored of it is not believed: `name_all`"""
     cause: str | None = None
     """the key of the execution whose result it is given"""
     index: int | None = None
@@ -41,7 +33,9 @@ class Execution(Struct, frozen=True, dict=True):
     inside: str = ""
     """of a step that is made of steps: the one to begin with, what came before it in its last execution stays"""
 
-    key = _Key()
+    @classmethod
+    def of(cls, step: str, number: int, cause: str | None = None, index: int | None = None) -> Execution:
+        return cls(step, number, f"{step}#{number}", cause, index)
 
 
 class Excused(Struct, frozen=True, gc=False):
@@ -148,6 +142,15 @@ class GraphState(Struct, frozen=True, gc=False):
     @property
     def in_flight(self) -> dict[str, Execution]:
         return {**self.running, **self.waiting}
+
+
+def name_all(state: GraphState) -> GraphState:
+    """Give the executions of a state that was read back their keys."""
+    again = state.data.again.values() if state.data is not None else ()
+    excused = (one.execution for one in state.tolerated.values())
+    for execution in (*state.ready, *state.in_flight.values(), *state.halted.values(), *excused, *again):
+        force_setattr(execution, "key", f"{execution.step}#{execution.number}")
+    return state
 
 
 class Start(Struct, frozen=True, gc=False):

@@ -92,19 +92,20 @@ class JobScheduler(Scheduler):
         self.alarm = Alarm(run.host.clock)
         """Rings when the first of what waits goes on by itself."""
 
-    def _alone(self, commands: list[Command]) -> Execution | None:
+    # -- what to do next -------------------------------------------------------------------------------------------
+
+    def decide(self) -> tuple[list[Command], Execution | None]:
         """Only a function runs where the scheduler stands: while anything else goes on, requests are heard.
 
         Nor does that where several jobs are at work: what is done in threads then waits for the interpreter more than it works.
         """
-        execution = super()._alone(commands)
-        if execution is None or self.program.is_async(execution.step):
-            return None
-        return execution if self.shared.engine.jobs_at_work <= FEW_JOBS else None
+        commands = self._look_around()
+        if len(commands) != 1 or not isinstance(command := commands[0], Start) or self._flying:
+            return commands, None
+        is_function = not self.program.is_async(command.execution.step)
+        return commands, command.execution if is_function and self.shared.engine.jobs_at_work <= FEW_JOBS else None
 
-    # -- what to do next -------------------------------------------------------------------------------------------
-
-    def decide(self) -> list[Command]:
+    def _look_around(self) -> list[Command]:
         self._heard = self.shared.knocks  # before it looks: who knocks while it works, or stores, is not missed
         self._take_passed()
         while self.requests:

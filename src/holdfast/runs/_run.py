@@ -122,7 +122,8 @@ class Run:
         self._status = resume.status if resume else RunStatus.CREATED
         self._status_lock = threading.RLock()
         self._waiting: dict[str | None, int] = {}
-        self._resumed: Future[None] | None = None
+        self.resumed: Future[None] | None = None
+        """While it is held back: done when it goes on."""
         self._end_told = False
         self.is_begun = False
         """Whether it has entered `running`."""
@@ -281,7 +282,7 @@ class Run:
         """Let steps in flight finish and start no others until `resume()`."""
         with self._status_lock:
             self._check_transition(RunStatus.PAUSED)
-            self._resumed = Future()  # before it is told of: a handler may resume at once
+            self.resumed = Future()  # before it is told of: a handler may resume at once
             self._advance(RunStatus.PAUSED, RunPausedEvent, reason=reason)
 
     def resume(self, reason: str = "") -> None:
@@ -292,7 +293,7 @@ class Run:
                 raise IllegalTransitionError(
                     f"run {self.id} is {self._status} and cannot be resumed; only a paused run can"
                 )
-            gate, self._resumed = self._resumed, None
+            gate, self.resumed = self.resumed, None
             self._advance(RunStatus.RUNNING, RunResumedEvent, reason=reason)
             self._note_waiting(0, reason)
         if gate is not None:
@@ -301,21 +302,16 @@ class Run:
     @property
     def is_held_back(self) -> bool:
         """Whether a step would wait at the gate."""
-        return self._resumed is not None
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether no step is to begin now: its end was requested, or it is held back."""
-        return self.ending.is_requested or self._resumed is not None
+        return self.resumed is not None
 
     async def gate(self) -> None:
         """Where a step waits before it begins, while the run is paused."""
-        while (resumed := self._resumed) is not None:
+        while (resumed := self.resumed) is not None:
             await done_here(resumed)
 
     def gate_in_thread(self) -> None:
         """`gate` for blocking code; it waits no longer than the run is to go on."""
-        while (resumed := self._resumed) is not None and not self.is_ending:
+        while (resumed := self.resumed) is not None and not self.is_ending:
             waits: list[Future[Any]] = [resumed, self.ending.requested]
             concurrent.futures.wait(waits, return_when=concurrent.futures.FIRST_COMPLETED)
 

@@ -107,7 +107,7 @@ class Pending(Generic[T]):
 class Storage(Protocol):
     """What work is committed to."""
 
-    def commit_one(self, work: Callable[[Any], T], *, patient: bool) -> T:
+    def commit_one(self, work: Callable[[Any], T], patient: bool) -> T:
         """Carry out one piece of work in a transaction: what it returns, or raises. Patient: waits for other processes; else raises
         BusyError at once, having done nothing."""
         ...
@@ -150,7 +150,7 @@ class GroupWriter:
         """Block until the work is committed. Raises what the work or the storage raised."""
         if not self._queue and self._turn.acquire(False):
             try:
-                return self._storage.commit_one(work, patient=True)
+                return self._storage.commit_one(work, True)
             finally:
                 self._turn.release()
         pending = Pending(work)
@@ -181,7 +181,7 @@ class GroupWriter:
             return False, None  # type: ignore[return-value]
         try:
             started = time.perf_counter()
-            result = self._storage.commit_one(work, patient=False)
+            result = self._storage.commit_one(work, False)
             self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
             return True, result
         except BusyError:

@@ -62,7 +62,7 @@ class SqliteEngine(ForkSafe):
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def commit_one(self, work: Callable[[sqlite3.Connection], T], *, patient: bool) -> T:
+    def commit_one(self, work: Callable[[sqlite3.Connection], T], patient: bool) -> T:
         """One transaction for one piece of work. All in one place, because every step of a run comes through here."""
         tries = 2
         while True:
@@ -117,7 +117,7 @@ class SqliteEngine(ForkSafe):
     def _commit_by_itself(self, pending: Pending[Any]) -> None:
         pending.error = None
         try:
-            pending.result = self.commit_one(pending.work, patient=True)
+            pending.result = self.commit_one(pending.work, True)
         except (*_UNFIT, HoldfastError, OSError) as error:
             pending.error = error
 

@@ -69,7 +69,7 @@ class Standing:
 
 
 def entry_of(
-    standing: Standing, rows: Sequence[Row], marks: Iterable[Mark], latest_us: int, *, are_alike: bool = True
+    standing: Standing, rows: Sequence[Row], marks: Iterable[Mark], latest_us: int, are_alike: bool = True
 ) -> tuple[str, list[Any]] | None:
     """The statement that writes rows, and in them the marks that are named after them; and its values. If the rows all come from
     one place, only the first one says which. The standing is then that after it.
@@ -95,7 +95,7 @@ def entry_of(
             if row is not first:
                 values += [bound[row.run_id], *bound[row.origin]]
         elif (row.origin is not origin and row.origin != origin) or row.run_id != run_id:
-            return entry_of(standing, rows, marks, latest_us, are_alike=False)
+            return entry_of(standing, rows, marks, latest_us, False)
         delta, event_id = row.delta, row.event_id
         bound[event_id] = packed = coming.pop(event_id, None) or pack(event_id)
         values += [
