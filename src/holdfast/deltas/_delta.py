@@ -74,9 +74,24 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
         return bool(self.operations)
 
     def encode(self) -> bytes:
-        """This delta as compact JSON."""
+        """This delta as compact JSON. Every step comes here: if no part of it is to be tagged, msgspec writes it as it is."""
         for operation in self.operations:
-            if not _is_row(operation):
+            if type(operation) is Set:
+                value = operation.value
+            elif type(operation) is Append:
+                value = operation.values
+            else:
+                break
+            path, kind = operation.path, type(value)
+            if not (type(path[0]) is str if len(path) == 1 else _TEXT.issuperset(map(type, path))):
+                break
+            if kind is int:
+                if not -_LARGE < value < _LARGE:
+                    break
+            elif kind is float:
+                if not isfinite(value):
+                    break
+            elif not (kind in JSON or (kind is list and JSON.issuperset(map(type, value)))):
                 break
         else:  # as nearly always
             try:
@@ -94,25 +109,6 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
         # msgspec's own errors are ValueErrors
         except (LookupError, TypeError, ValueError) as error:
             raise StorageError(f"this is not a stored delta: {error}") from error
-
-
-def _is_row(operation: Operation) -> bool:
-    """Whether msgspec writes an operation as it is stored, or says that it cannot: no part of it is to be tagged."""
-    if type(operation) is Set:
-        value = operation.value
-    elif type(operation) is Append:
-        value = operation.values
-    else:
-        return False
-    path = operation.path
-    if not (type(path[0]) is str if len(path) == 1 else _TEXT.issuperset(map(type, path))):
-        return False
-    kind = type(value)
-    if kind is int:
-        return bool(-_LARGE < value < _LARGE)
-    if kind is float:
-        return isfinite(value)
-    return kind in JSON or (kind is list and JSON.issuperset(map(type, value)))
 
 
 def _row(operation: Operation) -> list[Any]:

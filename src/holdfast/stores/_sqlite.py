@@ -22,7 +22,6 @@ from holdfast.stores._closing import Closing
 from holdfast.stores._group import BusyError, GroupWriter, Pending, Waiter, wake
 from holdfast.stores._sqlite_connections import Connections, ForkSafe
 from holdfast.stores._sqlite_file import is_busy, translate
-from holdfast.stores._sqlite_rows import pack
 from holdfast.stores._sqlite_wal import Wal
 from holdfast.threads import ThreadPool
 
@@ -322,7 +321,7 @@ class SqliteStore(Closing):
 
     def expect(self, session: Session, event_ids: Sequence[str]) -> None:
         if (standing := self._engine.standings.get(session.fence)) is not None:
-            standing.coming = {event_id: pack(event_id) for event_id in event_ids}
+            standing.bound.expect(event_ids)
 
     async def close_session(self, session: Session) -> None:
         self._left(session)

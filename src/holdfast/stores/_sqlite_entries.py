@@ -17,7 +17,8 @@ _ADD_EVENTS = {
 }
 """By whether the rows come from one place, and how many there are besides the first."""
 _NO_MARK = (NULL, NULL, -1)
-_BOUND = 64
+ENOUGH, MANY = 64, 256
+"""So many ids are kept when others are expected, and at most."""
 
 
 class Bound(dict[Any, Any]):
@@ -27,6 +28,13 @@ class Bound(dict[Any, Any]):
     def __missing__(self, key: str | Origin | None) -> object:
         self[key] = made = _columns(key) if isinstance(key, Origin) else pack(key)
         return made
+
+    def expect(self, ids: Iterable[str]) -> None:
+        """Make what these ids are bound as: of many at once that costs far less than of each after a wait for the disk."""
+        if len(self) > ENOUGH:
+            self.clear()
+        for each in ids:
+            self[each] = pack(each)
 
 
 def _columns(origin: Origin) -> tuple[Any, ...]:
@@ -44,7 +52,7 @@ def _columns(origin: Origin) -> tuple[Any, ...]:
 class Standing:
     """What a session's next batch must fit."""
 
-    __slots__ = ("bound", "branch", "coming", "fence", "fork_seq", "head", "listed", "origin", "run", "run_id", "said")
+    __slots__ = ("bound", "branch", "fence", "fork_seq", "head", "listed", "origin", "run", "run_id", "said")
 
     def __init__(self, fence: int, run: int, branch: int, fork_seq: int, head: int, listed: int) -> None:
         self.fence = fence
@@ -55,8 +63,6 @@ class Standing:
         self.listed = listed
         """up to where its marks are in `mark`"""
         self.bound = Bound()
-        self.coming: dict[str, Any] = {}
-        """what ids are bound as that rows will probably have"""
         self.run_id: str | None = None
         self.origin: Origin | None = None
         self.said: tuple[Any, ...] = ()
@@ -77,8 +83,7 @@ def entry_of(
     None with other marks, or if the rows do not follow the head. All in one place: every step of a run comes through here.
     """
     bound, head, first = standing.bound, standing.head, rows[0]
-    coming = standing.coming
-    if len(bound) > _BOUND:
+    if len(bound) > MANY:
         bound.clear()
     run_id, origin = first.run_id, first.origin
     if standing.origin is not origin or standing.run_id != run_id:
@@ -97,11 +102,10 @@ def entry_of(
         elif (row.origin is not origin and row.origin != origin) or row.run_id != run_id:
             return entry_of(standing, rows, marks, latest_us, False)
         delta, event_id = row.delta, row.event_id
-        bound[event_id] = packed = coming.pop(event_id, None) or pack(event_id)
         values += [
             row.type,
             key,
-            packed,
+            bound[event_id],
             row.at_us,
             bound[row.parent_event_id],
             bound[row.triggered_by_event_id],
