@@ -12,6 +12,7 @@ import concurrent.futures
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -19,6 +20,7 @@ from msgspec import Struct
 
 from holdfast.context import Position, leave, position, stand_at
 from holdfast.errors import AnswerPendingError, NotStorableError, StateConflictError, StepFailedError
+from holdfast.events import EventBus
 from holdfast.events._base import BaseEvent
 from holdfast.events.families.state import StateConflictEvent
 from holdfast.graph._core import (
@@ -91,8 +93,9 @@ class Scheduler:
         """Of the events that told of these results."""
         self._unanswered: list[AnswerPendingError] = []
         self._weigh = self.weigh if type(self).weigh is not Scheduler.weigh else None
-        scribe = run.host.event_bus.scribe(run.outlet, run.speaker)
-        self._note: Note = scribe.note if scribe else self._announce
+        bus = run.host.event_bus
+        scribe = bus.scribe(run.outlet, run.speaker)
+        self._note: Note = scribe.note if scribe else partial(_announce, bus, run.speaker)
 
     # -- the loop, twice: in a thread, and on an event loop ----------------------------------------------------------
 
@@ -353,10 +356,6 @@ class Scheduler:
 
     # -- recording ---------------------------------------------------------------------------------------------------
 
-    def _announce(self, event_type: type[BaseEvent], payload: dict[str, Any], changed: bytes | None) -> str | None:
-        """Tell of something in a run that is not written down: nobody asks what it changed."""
-        return self.run.host.event_bus.note(self.run.speaker, event_type, payload)
-
     def _tell_started(self, execution: Execution) -> Any:
         """Tell that an execution starts. Returns what it is given."""
         fact = Started(execution.step, execution.number, execution.uses, execution.tries, execution.fallback)
@@ -467,6 +466,13 @@ class Scheduler:
         if len(mine) > 1:
             raise ExceptionGroup(f"{len(mine)} steps failed", mine)
         raise StepFailedError("; ".join(ended.errors))
+
+
+def _announce(
+    bus: EventBus, speaker: object, event_type: type[BaseEvent], payload: dict[str, Any], changed: bytes | None
+) -> str | None:
+    """Tell of something in a run that is not written down: nobody asks what it changed."""
+    return bus.note(speaker, event_type, payload)
 
 
 def end_with(run: Run, result: Any) -> Any:

@@ -9,12 +9,12 @@ from typing import Any
 
 from holdfast.human import HumanFeedbackResult
 
-KEPT = 1000
+KEPT = 2000
 SAID = 100
 
 
 class Outputs:
-    """All of them, for a run that is not written down; for one that is, the last thousand, and a way to read the others."""
+    """All of them, for a run that is not written down; for one that is, the last two thousand, and a way to read the others."""
 
     def __init__(self, read_all: Callable[[], list[Any]] | None = None, *, complete: bool = True) -> None:
         self._kept: deque[Any] = deque(maxlen=None if read_all is None else KEPT)
