@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
@@ -13,6 +13,7 @@ from holdfast import CheckpointConfig, Flow, FlowState, Runtime, append_only, li
 from holdfast.checkpoints import Fold, definition_of, restore
 from holdfast.checkpoints import _snapshots as snapshots
 from holdfast.ids import new_id
+from holdfast.kickoff import _outputs as outputs
 from holdfast.ports import Batch, Row, RunInfo, Snapshot
 from holdfast.stores import MemoryStore, SqliteStore
 from holdfast.threads import LoopThread
@@ -227,3 +228,48 @@ def test_a_field_that_only_grows_is_not_compared_but_kept_and_undone(store: Sqli
     flow.broken = False
     assert len(flow.kickoff(from_checkpoint=run.root_run_id)) == 2
     assert asyncio.run(restore(store, run.root_run_id)).state["log"] == [{"n": 1}, {"n": 2}]
+
+
+@pytest.mark.parametrize("durability", ["step", "async", "exit"])
+@pytest.mark.parametrize("kept", [3, 2000])
+def test_a_step_of_a_resumed_run_sees_all_outputs_whether_they_are_stored_yet_or_not(
+    store: MemoryStore | SqliteStore,
+    runtime: Runtime,
+    monkeypatch: pytest.MonkeyPatch,
+    durability: Literal["step", "async", "exit"],
+    kept: int,
+) -> None:
+    monkeypatch.setattr(outputs, "KEPT", kept)
+    seen: list[list[str]] = []
+
+    class Counts(Flow[dict[str, Any]]):
+        breaks_at = 6
+
+        @start()
+        def begin(self) -> str:
+            return "begun"
+
+        @listen(or_(begin, "more"))
+        def work(self) -> str:
+            self.state["n"] = number = self.state.get("n", 0) + 1
+            if number == self.breaks_at:
+                raise ConnectionError
+            return f"{number} " + "x" * 20_000  # too large for a row
+
+        @router(work)
+        def go_on(self) -> str:
+            seen.append([str(output)[:5].strip("x ") for output in self.method_outputs])
+            return "more" if self.state["n"] < 9 else "done"
+
+    flow = Counts(checkpoint=CheckpointConfig(store, durability=durability), runtime=runtime)
+    with pytest.raises(ConnectionError):
+        flow.kickoff()
+    [run] = asyncio.run(store.runs())
+    flow.breaks_at = -1
+    flow.kickoff(from_checkpoint=run.root_run_id)
+    expected = ["begun"]
+    for number, told in enumerate(seen, 1):
+        expected.append(str(number))
+        assert told == expected
+        expected.append("more")
+    assert len(seen) == 9

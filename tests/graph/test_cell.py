@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pydantic
@@ -73,3 +74,28 @@ def test_what_cannot_be_stored_fails_the_step_or_ends_keeping_track() -> None:
     state.news[:] = [1]
     assert cell.leave("step#2") == Delta((Append(("news",), [1]),))
     assert loose.leave("step#2") is None
+
+
+def test_what_comes_into_being_in_a_state_while_it_is_compared_is_no_field_of_it() -> None:
+    class Part(pydantic.BaseModel):
+        n: int = 0
+        _whole: Any = pydantic.PrivateAttr(None)
+
+        @pydantic.field_serializer("n")
+        def shown(self, n: int) -> int:
+            return n if self._whole is None else n + 0 * self._whole.total
+
+    class Whole(pydantic.BaseModel):
+        part: Part = Part()
+        m: int = 0
+
+        @cached_property
+        def total(self) -> int:
+            return self.part.n + 1
+
+    whole = Whole(part=Part())
+    cell = SharedState(whole, shadow=Shadow(fields_of(whole)))
+    whole.part._whole = whole
+    whole.part.n, whole.m = 3, 1
+    assert cell.changes() == Delta((Set(("part", "n"), 3), Set(("m",), 1)))
+    assert "total" in vars(whole)

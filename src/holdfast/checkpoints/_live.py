@@ -15,24 +15,15 @@ from holdfast.checkpoints._document import Document, decode_document, encode_doc
 from holdfast.checkpoints._export import export_checkpoint
 from holdfast.checkpoints._provider_json import JsonProvider
 from holdfast.checkpoints._rows import envelope_of
+from holdfast.checkpoints._unstored import Unstored
 from holdfast.events._base import BaseEvent, stamp
 from holdfast.events._record import EventRecord
 from holdfast.events._state import RuntimeState
 from holdfast.ports import JournalStore, Mark, Row
 
 
-class Unstored:
-    """What a log has taken down and not yet stored, at one moment."""
-
-    def __init__(self, mark: Mark, rows: list[Row], blobs: dict[str, bytes]) -> None:
-        self.mark = mark
-        self.rows = rows
-        self.blobs = blobs
-
-
-async def live_document(store: JournalStore, unstored: Unstored) -> Document:
-    """A document of a run at the position of the mark."""
-    mark = unstored.mark
+async def live_document(store: JournalStore, unstored: Unstored, mark: Mark) -> Document:
+    """A document of a run at the position of a mark."""
     stored = decode_document(await export_checkpoint(store, mark.root_run_id, branch=mark.branch))
     upto = stored.mark.seq
     rows = [row for row in stored.rows if row.seq <= mark.seq]

@@ -16,10 +16,11 @@ from holdfast.checkpoints._blobs import BlobWriter
 from holdfast.checkpoints._config import Durability
 from holdfast.checkpoints._document import Document
 from holdfast.checkpoints._fold import Fold, Progress
-from holdfast.checkpoints._live import JournalledState, RecordedTree, Unstored, live_document
+from holdfast.checkpoints._live import JournalledState, RecordedTree, live_document
 from holdfast.checkpoints._marks import Marking
 from holdfast.checkpoints._rows import encode_fields, encoder_of, links_of, origin_of, stored_fields
 from holdfast.checkpoints._snapshots import Snapshots
+from holdfast.checkpoints._unstored import Unstored
 from holdfast.clock import Clock
 from holdfast.context import Position
 from holdfast.errors import FencedError, StorageError
@@ -381,12 +382,18 @@ class RunLog(RecordedTree):
     async def document(self) -> Document:
         """The tree as it is now, what is not stored yet included."""
         with self._lock:
+            unstored, session = self.unstored(), self.session
+            now, name, before = self._clock.time_ns() // 1000, self._new_id(), self._last_mark
+            mark = Mark(name, self._seq, now, "manual", session.branch, session.root_run_id, before)
+        return await live_document(self.store, unstored, mark)
+
+    def unstored(self) -> Unstored:
+        """What was taken down and is not known to be stored."""
+        with self._lock:
             flying = self._in_flight
             rows = [*(flying.rows if flying is not None else ()), *self._rows]
             blobs = {**dict(flying.blobs if flying is not None else ()), **self._blobs.taken}
-            now, session = self._clock.time_ns() // 1000, self.session
-            mark = Mark(self._new_id(), self._seq, now, "manual", session.branch, session.root_run_id, self._last_mark)
-        return await live_document(self.store, Unstored(mark, rows, blobs))
+            return Unstored(rows, blobs)
 
     # -- holding on ------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from holdfast.checkpoints._definition import Definition
 from holdfast.checkpoints._facts import COMPLETED, STARTED, result_of, step_key
 from holdfast.checkpoints._fold import Fold
 from holdfast.checkpoints._rows import event_of
+from holdfast.checkpoints._unstored import NOTHING_UNSTORED, Unstored
 from holdfast.errors import CorruptStoreError, StorageError, StoreUnavailableError
 from holdfast.events._base import BaseEvent
 from holdfast.graph import Graph, GraphState
@@ -137,11 +138,13 @@ async def completed_steps(store: JournalStore, restored: Restored) -> AsyncItera
             previous = row.event_id
 
 
-async def all_results(store: JournalStore, run_id: str, branch: str, upto: int | None = None) -> list[tuple[str, Any]]:
+async def all_results(
+    store: JournalStore, run_id: str, branch: str, upto: int | None = None, unstored: Unstored = NOTHING_UNSTORED
+) -> list[tuple[str, Any]]:
     """Every result of a root run's steps with its execution key, in the order they completed."""
-    place = await locate(store, run_id)
-    blobs, found = BlobReader(store.blob), []
-    async for row in _rows(store, replace(place, branch=branch, upto=upto), *(one.type for one in COMPLETED)):
+    place = replace(await locate(store, run_id), branch=branch, upto=upto)
+    blobs, found = BlobReader(unstored.reader(store)), []
+    async for row in _rows(store, place, *(one.type for one in COMPLETED), unstored=unstored):
         event = event_of(await blobs.resolve_row(row), run_id, None)
         if row.run_id == run_id and isinstance(event, COMPLETED):
             step, number = step_key(event)
@@ -150,9 +153,16 @@ async def all_results(store: JournalStore, run_id: str, branch: str, upto: int |
     return found
 
 
-async def _rows(store: JournalStore, place: Place, *types: str) -> AsyncIterator[Row]:
+async def _rows(
+    store: JournalStore, place: Place, *types: str, unstored: Unstored = NOTHING_UNSTORED
+) -> AsyncIterator[Row]:
+    head = 0
     async for row in store.read(place.info.root_run_id, branch=place.branch, upto=place.upto):
+        head = row.seq
         if row.type in types:
+            yield row
+    for row in unstored.rows:
+        if row.seq > head and row.type in types:
             yield row
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from holdfast.deltas._apply import apply, fold
 from holdfast.deltas._codec import decode_plain, encode_plain
 from holdfast.deltas._delta import Add, Append, Delete, Delta, Discard, Operation, Set, Splice
-from holdfast.deltas._fields import fields_of, viewer_of
+from holdfast.deltas._fields import fields_of, reader_of
 from holdfast.deltas._growing import append_only, growing_fields
 from holdfast.deltas._merge import Conflict, Merge, Merged, combine
 from holdfast.deltas._paths import Path, locate
@@ -56,9 +56,9 @@ __all__ = [
     "live_value",
     "locate",
     "plain",
+    "reader_of",
     "reveal",
     "sensitive",
     "unveil",
-    "viewer_of",
     "withheld_in",
 ]

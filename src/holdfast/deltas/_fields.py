@@ -16,7 +16,6 @@ Reader: TypeAlias = Callable[[Any], dict[str, object]]
 """Gives the live values of the fields of one kind of state, by name, in a new dict."""
 
 _readers: WeakKeyDictionary[type, Reader] = WeakKeyDictionary()
-_viewers: WeakKeyDictionary[type, Reader] = WeakKeyDictionary()
 """Finding out what fields a kind of state has is dearer than reading them."""
 
 _TEXT = frozenset({str})
@@ -29,31 +28,26 @@ def fields_of(state: object) -> dict[str, object]:
     fields, a dict its items. What is declared sensitive is withheld. Raises UsageError for anything else, and for a dict with a
     key that is not text.
     """
-    kind = type(state)
+    return reader_of(type(state))(state)
+
+
+def reader_of(kind: type) -> Reader:
+    """What `fields_of` does with a state of this kind, for those who ask again and again. Raises UsageError if it is none."""
     reader = _readers.get(kind)
     if reader is None:
-        reader = _readers[kind] = _find_reader(kind, copying=True)
-    return reader(state)
+        reader = _readers[kind] = _find_reader(kind)
+    return reader
 
 
-def viewer_of(kind: type) -> Reader:
-    """`fields_of` states of this kind, for those who look at them again and again: what it gives may be the state's own dict, so
-    it is not to be kept, nor changed. Raises UsageError if it is no kind of state."""
-    viewer = _viewers.get(kind)
-    if viewer is None:
-        viewer = _viewers[kind] = _find_reader(kind, copying=False)
-    return viewer
-
-
-def _find_reader(kind: type, *, copying: bool) -> Reader:
+def _find_reader(kind: type) -> Reader:
     if issubclass(kind, dict):
         return _read_dict
     if is_model(kind):
-        return model_reader(kind, copying=copying)
+        return model_reader(kind)
     if issubclass(kind, msgspec.Struct):
         return struct_reader(kind)
     if dataclasses.is_dataclass(kind):
-        return dataclass_reader(kind, copying=copying)
+        return dataclass_reader(kind)
     raise UsageError(f"a state is a pydantic model, a dataclass, a msgspec struct or a dict, not a {kind.__name__}")
 
 

@@ -92,13 +92,13 @@ def is_model(kind: type) -> bool:
     return isinstance(getattr(kind, "model_fields", None), dict) and hasattr(kind, "model_dump")
 
 
-def model_reader(kind: Any, *, copying: bool = True) -> Callable[[Any], dict[str, object]]:
+def model_reader(kind: Any) -> Callable[[Any], dict[str, object]]:
     """Make what reads a model's fields and extras, but neither private nor excluded ones. Sensitive ones are withheld."""
     names = [name for name, field in kind.model_fields.items() if not getattr(field, "exclude", None)]
     hidden, bare = sensitive_fields(kind), _is_bare(kind)
 
     def read(model: Any) -> dict[str, object]:
-        present: dict[str, object] = model.__dict__.copy() if copying else model.__dict__
+        present: dict[str, object] = model.__dict__.copy()
         if bare and [*present] == names:  # as nearly always, and several times as fast
             return present
         fields = {name: present[name] for name in names if name in present}
@@ -177,16 +177,14 @@ def _dataclass(kind: Any) -> Reading:
     return Reading(read, attrgetter("__dict__") if kind.__dictoffset__ and not hidden else None, keyed=True)
 
 
-def dataclass_reader(kind: Any, *, copying: bool = True) -> Callable[[Any], dict[str, object]]:
+def dataclass_reader(kind: Any) -> Callable[[Any], dict[str, object]]:
     """Make what reads a dataclass's fields. Sensitive ones are withheld."""
     names, hidden = [field.name for field in dataclasses.fields(kind)], sensitive_fields(kind)
     bare = not hidden and _keeps_in_dict(kind, names)
 
     def read(instance: object) -> dict[str, object]:
-        if bare:
-            present: dict[str, object] = instance.__dict__.copy() if copying else instance.__dict__
-            if [*present] == names:  # as nearly always, and several times as fast
-                return present
+        if bare and [*(present := instance.__dict__.copy())] == names:  # as nearly always, and several times as fast
+            return present
         fields = {name: getattr(instance, name) for name in names if hasattr(instance, name)}
         if hidden:
             withhold(fields, hidden)

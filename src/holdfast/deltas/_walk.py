@@ -76,7 +76,7 @@ class Walk(Struct, eq=False):
             self._add_fields(old, new, path)
 
     def _add_fields(self, old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
-        for name, value in [*new.items()]:  # it may be the state's own dict
+        for name, value in new.items():
             if name not in old:
                 self._exchange(MISSING, value, (*path, name), partial(old.__setitem__, name))
 

@@ -56,10 +56,11 @@ class Scribe:
         """
         self._many = min(2 * self._many, MOST_IDS) if before is self._last_id else 1
         new_id = self._inside.new_id
-        self._ids = ids = [new_id() for _ in range(self._many)]
+        ids = [new_id() for _ in range(self._many)]
         if self._many > 1:
             self._log.expect(ids)
             ids.reverse()
+        self._ids = ids  # once they are the right way round: Ctrl-C may come before
         return ids.pop()
 
     def note(self, event_type: type[BaseEvent], payload: Payload, changed: bytes | None = None) -> str | None:

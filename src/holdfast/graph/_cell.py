@@ -27,8 +27,8 @@ from holdfast.deltas import (
     live_value,
     locate,
     plain,
+    reader_of,
     unveil,
-    viewer_of,
     withheld_in,
 )
 from holdfast.errors import NotStorableError, RunEndedError, StateConflictError, UsageError
@@ -78,7 +78,7 @@ class SharedState:
         self._state = state
         self._kind: type | None = None
         self._read: Callable[[Any], dict[str, object]] = fields_of
-        """What looks at the fields of a state of that kind."""
+        """What reads the fields of a state of that kind."""
         self._give_up = give_up
         """What is told that something cannot be stored, if that is not to fail the step."""
         self._rebuild = rebuild
@@ -158,7 +158,7 @@ class SharedState:
             return None
         state = self._state
         if type(state) is not self._kind:  # the first time, and when there is another kind of state in its place
-            self._kind, self._read = type(state), viewer_of(type(state))
+            self._kind, self._read = type(state), reader_of(type(state))
         read = self._read
         try:
             return self._shadow.diff(read(state))

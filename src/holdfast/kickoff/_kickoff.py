@@ -278,8 +278,11 @@ class Kickoff:
         opening = self._opening
         if opening is None or opening.is_inner:
             return Outputs()
-        reader = self._reader(run.host, opening.log.store, run.id, opening.branch)
-        return Outputs(reader, complete=opening.progress is None)
+        front, log, branch = self._front, opening.log, opening.branch
+        return Outputs(
+            lambda: waited_for(run.host, recorded_outputs(front, log.store, run.id, branch, unstored=log.unstored())),
+            complete=opening.progress is None,
+        )
 
     def _take_up(self, run: Run, scheduler: Scheduler, opening: Opening) -> None:
         """Go on where the run was: its standing, its results, and the scope its events hang under."""

@@ -29,6 +29,7 @@ from holdfast.checkpoints import (
     restore,
     source_of,
 )
+from holdfast.checkpoints._unstored import NOTHING_UNSTORED, Unstored
 from holdfast.context import position
 from holdfast.errors import NotStorableError, StorageError
 from holdfast.events._base import BaseEvent
@@ -203,8 +204,13 @@ def _typed_by(front: Front, key: str, result: Any) -> Any:
 
 
 async def recorded_outputs(
-    front: Front, store: JournalStore, run_id: str, branch: str, upto: int | None = None
+    front: Front,
+    store: JournalStore,
+    run_id: str,
+    branch: str,
+    upto: int | None = None,
+    unstored: Unstored = NOTHING_UNSTORED,
 ) -> list[Any]:
     """Every result of a run, in the order they completed."""
-    results = await all_results(store, run_id, branch, upto)
+    results = await all_results(store, run_id, branch, upto, unstored)
     return [front.typed(key.rpartition("#")[0], result) for key, result in results]

@@ -17,7 +17,7 @@ class Outputs:
     """All of them, for a run that is not written down; for one that is, the last two thousand, and a way to read the others."""
 
     def __init__(self, read_all: Callable[[], list[Any]] | None = None, *, complete: bool = True) -> None:
-        self._kept: deque[Any] = deque(maxlen=None if read_all is None else KEPT)
+        self._kept: deque[Any] = deque(maxlen=None if read_all is None else KEPT + 1)
         self._read_all = read_all
         self._complete = complete
         self.add = self._kept.append
@@ -25,7 +25,7 @@ class Outputs:
 
     def all(self) -> list[Any]:
         """Every result. Reads the journal if some are only there."""
-        if self._read_all is None or (self._complete and len(self._kept) < KEPT):
+        if self._read_all is None or (self._complete and len(self._kept) <= KEPT):
             return list(self._kept)
         return self._read_all()
 

@@ -181,7 +181,7 @@ class JournalStore(Protocol):
 
     def expect(self, session: Session, event_ids: Sequence[str]) -> None:
         """Hear which ids rows of a session will probably have. A store that keeps ids in another form may make that of many at
-        once, which is cheaper; it need not do anything. Never blocks, never raises."""
+        once, which is cheaper; it need not do anything. Never blocks, never raises, keeps no hold of the list."""
         ...
 
     async def close_session(self, session: Session) -> None:
