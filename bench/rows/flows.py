@@ -19,7 +19,7 @@ from holdfast.ports import Batch
 from holdfast.stores import SqliteStore
 
 STEPS = 120
-PAIRS = 31
+PAIRS = 61
 
 
 class Blocking(Flow[dict[str, Any]]):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from threading import get_ident
+from time import monotonic
 from typing import Any, Protocol
 
 from holdfast.checkpoints._beats import Heartbeat, heartbeat_of
@@ -322,7 +322,7 @@ class RunLog(RecordedTree):
         finally:
             if is_over:
                 self._order.release()
-        return self._breath()
+        return self._breath() if monotonic() > self._breathed + BREATH else None
 
     async def _store_rest(self, batch: Batch, is_stored: bool, marking: Marking | None) -> None:
         """What takes longer: waiting for the store, telling of marks."""
@@ -333,22 +333,20 @@ class RunLog(RecordedTree):
                 except Exception as error:
                     self._not_stored(batch, error)
                     raise
-                self._breathed = time.monotonic()
+                self._breathed = monotonic()
             if (snapshots := self._snapshots) is not None and self._taken >= snapshots.due_at:
                 snapshots.note(batch, self._taken)
             if marking is not None:
                 await marking.end(batch.marks)
         finally:
             self._order.release()
-        if (breath := self._breath()) is not None:
-            await breath
+        if monotonic() > self._breathed + BREATH:
+            await self._breath()
 
-    def _breath(self) -> Coroutine[Any, Any, None] | None:
+    async def _breath(self) -> None:
         """Whoever else is on this loop has a turn now and then, whatever this run does."""
-        if (now := time.monotonic()) <= self._breathed + BREATH:
-            return None
-        self._breathed = now
-        return asyncio.sleep(0)
+        self._breathed = monotonic()
+        await asyncio.sleep(0)
 
     def _batch(self, status: str | None) -> Batch:
         with self._lock:

@@ -20,6 +20,7 @@ from holdfast.flow._decorators import NOTE
 from holdfast.flow._front import FlowFront, made_by_of
 from holdfast.flow._recorded import class_of
 from holdfast.graph import Graph, to_html, to_mermaid, to_svg
+from holdfast.graph._cell import SharedState
 from holdfast.human import ConsoleProvider, HumanFeedbackResult
 from holdfast.ids import new_id
 from holdfast.kickoff import (
@@ -80,6 +81,8 @@ class Flow(Generic[S]):
     _starter: Starter
     _live: dict[str | None, Kickoff]
     """Those that run now, by the ids of their runs."""
+    _cells: dict[str | None, SharedState]
+    """Their states, which are asked for all the time."""
     _latest: Kickoff | None
     _state_type: ClassVar[Any] = None
     _shape: ClassVar[FlowShape | None] = None
@@ -117,6 +120,7 @@ class Flow(Generic[S]):
         if stream is not None:
             self.stream = stream
         self._live = {}
+        self._cells = {}
         self._latest = None
 
     @classmethod
@@ -164,8 +168,8 @@ class Flow(Generic[S]):
     def state(self) -> S:
         """The state: in a method, that method's own view of it; outside, that of the latest run."""
         here = standing()
-        kickoff = self._live.get(here.run_id) or self._kickoff()  # the first in nearly every case
-        return kickoff.cell.seen_from(here)  # type: ignore[no-any-return]
+        cell = self._cells.get(here.run_id) or self._kickoff().cell  # the first in nearly every case
+        return cell.seen_from(here)  # type: ignore[no-any-return]
 
     @state.setter
     def state(self, value: S) -> None:
@@ -225,10 +229,12 @@ class Flow(Generic[S]):
         """A kickoff begins: it is the latest."""
         self.event_source = EventSource("flow", self.flow_id, self.name)  # it may have been given another name
         self._live[run_id] = self._latest = kickoff
+        self._cells[run_id] = kickoff.cell
 
     def forget_kickoff(self, run_id: str) -> None:
         """A kickoff is over."""
         self._live.pop(run_id, None)
+        self._cells.pop(run_id, None)
 
     # -- running it ------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.errors import StoreUnavailableError
@@ -180,9 +180,9 @@ class GroupWriter:
         if self._smoothed >= INLINE_SECONDS or self._queue or not self._turn.acquire(False):
             return False, None  # type: ignore[return-value]
         try:
-            started = time.perf_counter()
+            started = perf_counter()
             result = self._storage.commit_one(work, False)
-            self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
+            self._smoothed += _SMOOTHING * (perf_counter() - started - self._smoothed)
             return True, result
         except BusyError:
             self._smoothed = max(self._smoothed, INLINE_SECONDS)
@@ -197,9 +197,9 @@ class GroupWriter:
         if not group:
             return
         try:
-            started = time.perf_counter()
+            started = perf_counter()
             self._storage.commit_all(group)
-            self._smoothed += _SMOOTHING * (time.perf_counter() - started - self._smoothed)
+            self._smoothed += _SMOOTHING * (perf_counter() - started - self._smoothed)
         except BaseException:  # Ctrl-C in the thread that has the turn: the others must not wait for ever
             for pending in group:
                 pending.error = pending.error or StoreUnavailableError(
